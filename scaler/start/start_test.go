@@ -147,6 +147,10 @@ func (r *rig) StartInstance(ctx context.Context, id string) error {
 	return ctx.Err()
 }
 
+func (r *rig) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
+	return &provider.Instance{ID: v1alpha1.InstanceID(id)}, nil
+}
+
 func (r *rig) starts(id string) int {
 	return len(slices.DeleteFunc(slices.Clone(r.log), func(s string) bool { return s != "start "+id }))
 }

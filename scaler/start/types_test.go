@@ -1,0 +1,325 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+// typed is a pool of stopped nodes of type a, whose class falls back to b and then c, with a cloud
+// that has types. The cluster state sees each write at once.
+type typed struct {
+	t       *testing.T
+	state   *cluster.State
+	starter *Starter
+	placer  *Placer
+	api     client.WithWatch
+	pods    int
+
+	mu sync.Mutex // guards what follows
+	// calls are those to the cloud; kinds are the instances' types.
+	calls []string
+	kinds map[string]string
+	// dry are the offerings of which the cloud has none, as zone/type; noChange answers a change of
+	// an instance to a type.
+	dry      map[string]bool
+	noChange func(id, kind string) error
+}
+
+func newTyped(t *testing.T, nodes ...*corev1.Node) *typed {
+	r := &typed{t: t, state: cluster.New(decide.NewClaims(), time.Now), kinds: map[string]string{}, dry: map[string]bool{},
+		noChange: func(string, string) error { return nil }}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.NodePoolSpec{PoolSize: 10}}
+	pool.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: "k"}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool)
+	for _, n := range nodes {
+		b = b.WithObjects(n)
+		r.kinds[string(InstanceOf(n))] = n.Labels[corev1.LabelInstanceTypeStable]
+	}
+	r.api = b.WithInterceptorFuncs(interceptor.Funcs{Patch: r.patch}).Build()
+	recorder := events.NewFakeRecorder(1000)
+	r.starter = New(Options{Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, State: r.state, Events: recorder,
+		Now: time.Now, Log: logr.Discard(), Count: func(v1alpha1.PoolName, Trigger) {},
+		Refused: func(v1alpha1.PoolName, Refusal) {}})
+	r.placer = NewPlacer(r.state, r.starter, recorder, time.Now)
+	r.state.Listen(cluster.Listener{ClaimsLost: r.placer.Reschedule})
+	r.state.SetNodeClass(classOf("a", "b", "c"))
+	r.state.SetPool(pool)
+	for _, n := range nodes {
+		r.see(n.Name)
+	}
+	return r
+}
+
+// classOf is a class of which all the types are usable.
+func classOf(first string, others ...string) *v1alpha1.AWSNodeClass {
+	c := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "k"}}
+	c.Spec.InstanceType, c.Spec.FallbackInstanceTypes = first, others
+	for _, kind := range append([]string{first}, others...) {
+		c.Status.InstanceTypes = append(c.Status.InstanceTypes, v1alpha1.InstanceTypeStatus{Type: kind, Usable: true})
+	}
+	return c
+}
+
+// stopped is a standby node of a type in a zone, with room for so many pods.
+func stopped(name, zone, kind string, pods int64) *corev1.Node {
+	n := nodeIn(v1alpha1.StateStandby)
+	n.Name, n.UID, n.Spec.ProviderID = name, types.UID("uid-"+name), "fake:///"+zone+"/i-"+name
+	n.Labels[corev1.LabelTopologyZone] = zone
+	v1alpha1.SetInstanceType(n.Labels, kind)
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}
+	return n
+}
+
+func (r *typed) see(name string) {
+	r.t.Helper()
+	n := &corev1.Node{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: name}, n); err != nil {
+		r.t.Fatal(err)
+	}
+	r.state.SetNode(n)
+}
+
+func (r *typed) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+	opts ...client.PatchOption) error {
+	if err := c.Patch(ctx, o, p, opts...); err != nil {
+		return err
+	}
+	r.see(o.GetName())
+	return nil
+}
+
+// pend has a pod ask, as a scheduler does.
+func (r *typed) pend(change ...func(*corev1.Pod)) {
+	r.t.Helper()
+	r.pods++
+	name := fmt.Sprintf("pod-%d", r.pods)
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
+	for _, f := range change {
+		f(p)
+	}
+	r.state.SetPod(p)
+	r.placer.Place(p)
+}
+
+func (r *typed) call(format string, args ...any) {
+	r.calls = append(r.calls, fmt.Sprintf(format, args...))
+}
+
+func (r *typed) StartInstance(_ context.Context, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	zone := id[len("i-"):][:1]
+	r.call("start %s as %s", id, r.kinds[id])
+	if r.dry[zone+"/"+r.kinds[id]] {
+		return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Err: errors.New("none left")}
+	}
+	return nil
+}
+
+func (r *typed) ChangeInstanceType(_ context.Context, id, kind string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.call("change %s to %s", id, kind)
+	if err := r.noChange(id, kind); err != nil {
+		return err
+	}
+	r.kinds[id] = kind
+	return nil
+}
+
+func (r *typed) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &provider.Instance{ID: v1alpha1.InstanceID(id), Type: r.kinds[id]}, nil
+}
+
+// run has Starter and Placer work while f runs, until nothing is left to do now.
+func (r *typed) run(f func()) {
+	ctx, stop := context.WithCancel(r.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.starter.Start(ctx) })
+	wg.Go(func() { _ = r.placer.Start(ctx) })
+	f()
+	synctest.Wait()
+	stop()
+	wg.Wait()
+}
+
+func (r *typed) want(calls ...string) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if diff := cmp.Diff(calls, r.calls); diff != "" {
+		r.t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// is checks state, type and remaining intent to change it of a Node.
+func (r *typed) is(name string, state v1alpha1.NodeState, kind string) {
+	r.t.Helper()
+	n := &corev1.Node{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: name}, n); err != nil {
+		r.t.Fatal(err)
+	}
+	got := []string{n.Labels[v1alpha1.LabelState], n.Labels[corev1.LabelInstanceType],
+		n.Labels[corev1.LabelInstanceTypeStable], n.Annotations[v1alpha1.AnnotationUnavailableUntil]}
+	if diff := cmp.Diff([]string{string(state), kind, kind, ""}, got); diff != "" {
+		r.t.Errorf("node %s (-want +got):\n%s", name, diff)
+	}
+}
+
+// The cloud has none of the node's type in its zone: the node starts as the next type, at once.
+func TestARefusedNodeStartsAsAnotherType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1))
+		r.dry["x/a"] = true
+		began := time.Now()
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", "change i-x1 to b", "start i-x1 as b")
+		r.is("x1", v1alpha1.StateStarting, "b")
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it waited for %s", took)
+		}
+	})
+}
+
+// Several are refused at once: each type that is out is asked for by the calls that were under way
+// already, and by none after.
+func TestTypesThatAreOutAreNotAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1), stopped("x2", "x", "a", 1), stopped("x3", "x", "a", 1))
+		r.dry["x/a"], r.dry["x/b"] = true, true
+		r.run(func() {
+			r.pend()
+			synctest.Wait()
+			r.pend()
+			r.pend()
+			synctest.Wait()
+		})
+		count := map[string]int{}
+		for _, c := range r.calls {
+			count[c[strings.LastIndex(c, " ")+1:]]++
+		}
+		if count["a"] != 1 || count["b"] != 2 || count["c"] != 6 {
+			t.Errorf("calls %q; want one start as a, a change and a start for b, three of each for c", r.calls)
+		}
+		for _, name := range []string{"x1", "x2", "x3"} {
+			r.is(name, v1alpha1.StateStarting, "c")
+		}
+	})
+}
+
+// Another standby node whose type is available comes before a change.
+func TestAnotherZoneComesBeforeAChangeOfType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1), stopped("y1", "y", "a", 1))
+		r.dry["x/a"] = true
+		r.run(func() {
+			r.pend()
+			synctest.Wait()
+			r.pend()
+			synctest.Wait()
+		})
+		r.want("start i-x1 as a", "start i-y1 as a", "change i-x1 to b", "start i-x1 as b")
+		r.is("x1", v1alpha1.StateStarting, "b")
+		r.is("y1", v1alpha1.StateStarting, "a")
+	})
+}
+
+// A pod that selects the type does not come to a node that becomes another one.
+func TestAPodThatSelectsTheTypeMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 2), stopped("y1", "y", "a", 2))
+		r.dry["x/a"] = true
+		wantsA := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelInstanceTypeStable: "a"} }
+		r.run(func() { r.pend(wantsA); synctest.Wait() })
+		r.want("start i-x1 as a", "start i-y1 as a")
+		r.is("x1", v1alpha1.StateStandby, "a")
+	})
+}
+
+// A type that the cloud refuses for an instance is not tried on it again before its next stop.
+func TestATypeThatIsRefusedForAnInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1))
+		r.dry["x/a"] = true
+		r.noChange = func(_, kind string) error {
+			if kind == "b" {
+				return &provider.InvalidConfigError{Field: "instanceType", Reason: "too many interfaces"}
+			}
+			return nil
+		}
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", "change i-x1 to b", "change i-x1 to c", "start i-x1 as c")
+		r.is("x1", v1alpha1.StateStarting, "c")
+	})
+}
+
+// A missing permission holds all changes back; the node is refused for capacity, as without types.
+func TestChangesOfTypeThatAreNotAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1), stopped("x2", "x", "a", 1))
+		r.dry["x/a"] = true
+		r.noChange = func(string, string) error {
+			return &provider.UnauthorizedError{Operation: "ModifyInstanceAttribute", Reason: "not allowed"}
+		}
+		r.run(func() { r.pend(); synctest.Wait(); r.pend(); synctest.Wait() })
+		if n := len(slices.DeleteFunc(slices.Clone(r.calls), func(c string) bool { return strings.HasPrefix(c, "start") })); n != 1 {
+			t.Errorf("calls %q, want one change", r.calls)
+		}
+	})
+}
+
+// While nothing has claimed it, a node becomes the first type of its class again.
+func TestANodeReturnsToItsFirstType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "b", 1))
+		r.run(func() { r.starter.ReturnType("x1", "a"); synctest.Wait() })
+		r.want("change i-x1 to a")
+		r.is("x1", v1alpha1.StateStandby, "a")
+	})
+}
+
+// A start that comes first is not disturbed.
+func TestANodeThatStartsDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "b", 1))
+		r.run(func() {
+			r.pend()
+			synctest.Wait()
+			r.starter.ReturnType("x1", "a")
+			synctest.Wait()
+		})
+		r.want("start i-x1 as b")
+		r.is("x1", v1alpha1.StateStarting, "b")
+	})
+}
