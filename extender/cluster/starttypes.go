@@ -97,18 +97,15 @@ func (s *State) HoldTypeChanges(until time.Time) {
 	s.retype(now)
 }
 
-// StartType is the type that the standby node is to be started as. Changes says whether that is
-// another one than its instance has now, and open whether the cloud is not known to have none of it.
-func (s *State) StartType(name v1alpha1.NodeName) (kind string, changes, open bool) {
-	now := s.now()
+// StartType is the type that the standby node's instance is to be made at its start, "" where it
+// stays what it is.
+func (s *State) StartType(name v1alpha1.NodeName) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	n := s.nodeOf(name)
-	if n == nil {
-		return "", false, true
+	if n := s.nodeOf(name); n != nil && n.ChangesType {
+		return n.Labels[corev1.LabelInstanceTypeStable]
 	}
-	o := decide.OfferingOf(n.Labels)
-	return n.Labels[corev1.LabelInstanceTypeStable], n.ChangesType, s.claims.OfferingUnavailableUntil(o, now).IsZero()
+	return ""
 }
 
 // MayStartAgain reports whether the cloud may have what it just refused a start of the node as

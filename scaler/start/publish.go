@@ -78,6 +78,13 @@ func (s *Starter) wrote(name v1alpha1.NodeName) {
 	s.written[name] = now
 }
 
+// unwrote forgets that claims were written to the node.
+func (s *Starter) unwrote(name v1alpha1.NodeName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.written, name)
+}
+
 // coalesceFor is how long more claims on the node are waited for; not above 0 where nothing was
 // written to it lately.
 func (s *Starter) coalesceFor(name v1alpha1.NodeName) time.Duration {

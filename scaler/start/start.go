@@ -304,7 +304,7 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 		s.state.StartFailed(name)
 		return nil
 	}
-	as, open := s.typeOf(name)
+	as, open := s.typeOf(node)
 	if !open {
 		s.state.StartFailed(name) // claimed before another node of its zone and type was refused
 		return nil
@@ -327,7 +327,7 @@ func (s *Starter) StartBound(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return err
 	}
-	as, _ := s.typeOf(v1alpha1.NodeName(node.Name))
+	as, _ := s.typeOf(node)
 	if err := s.writeIntent(ctx, node, pool, as, s.claimed(v1alpha1.NodeName(node.Name))); err != nil {
 		return err
 	}
@@ -541,6 +541,9 @@ func (s *Starter) recordRefusal(ctx context.Context, name v1alpha1.NodeName, why
 			s.events.Eventf(node, nil, corev1.EventTypeWarning, string(why.reason), "Start", "%s", why.words)
 			s.refused(v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]), why.why)
 			said = true
+		}
+		if why.until.IsZero() {
+			s.unwrote(name) // what is written next is another start, which waits for nothing
 		}
 		if err := s.patch(ctx, node, transition.StartDeclined(node, why.until, why.kind)); !apierrors.IsInvalid(err) {
 			return err

@@ -20,12 +20,10 @@ const typesHeldFor = 5 * time.Minute
 
 // typeOf is the type that the standby node is to be changed to at its start, "" where it keeps its
 // own. open says whether the cloud is not known to have none of it.
-func (s *Starter) typeOf(name v1alpha1.NodeName) (as string, open bool) {
-	kind, changes, open := s.state.StartType(name)
-	if !changes {
-		return "", open
-	}
-	return kind, open
+func (s *Starter) typeOf(node *corev1.Node) (as string, open bool) {
+	as = s.state.StartType(v1alpha1.NodeName(node.Name))
+	offering := decide.OfferingOf(withType(node, as).Labels)
+	return as, s.state.OfferingUnavailableUntil(offering, s.now()).IsZero()
 }
 
 // withType is the Node with the intent to change its instance's type, where there is one.
