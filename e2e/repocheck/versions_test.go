@@ -14,14 +14,16 @@ import (
 func TestModulesShareVersions(t *testing.T) {
 	type use struct{ module, version string }
 	first := map[string]use{}
-	for _, module := range []string{".", "e2e", "e2e/helm", "e2e/kind", "e2e/observe", "e2e/parity", "e2e/release", "e2e/stacks"} {
+	for _, module := range []string{".", "e2e", "e2e/helm", "e2e/kind", "e2e/observe", "e2e/parity", "e2e/release",
+		"e2e/stacks"} {
 		for path, version := range requirements(t, module) {
 			switch other, known := first[path]; {
 			case strings.HasPrefix(path, "github.com/stratos-sh/"): // replaced by a folder
 			case !known:
 				first[path] = use{module, version}
 			case other.version != version:
-				t.Errorf("%s requires %s %s, %s requires %s: make both the newer", other.module, path, other.version, module, version)
+				t.Errorf("%s requires %s %s, %s requires %s: make both the newer", other.module, path, other.version,
+					module, version)
 			}
 		}
 	}
