@@ -346,6 +346,16 @@ bench-diff: ## Compare the Go benchmarks of the pure packages here with those at
 	done; done; \
 	$(TOOL) benchstat base="$$work/base.txt" now="$$work/now.txt" | tee dist/bench/diff.txt
 
+##@ Starts
+
+# Apart from `make test`, because these take minutes, and ask Debian and Ubuntu for packages.
+.PHONY: starts
+starts: RECORD_IN := $(RECORDS)/starts
+starts: bin/check ## Boot machines of the family Kubeadm twice, by real systemd and cloud-init (minutes at first; needs the network, root and Debian)
+	@rm -rf $(RECORD_IN)
+	@$(call RUN,e2e/stacks,secondboot) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) -run '^TestSecondBoot' ./nodeimage
+	bin/check results -command 'make starts' -records $(RECORD_IN)
+
 ##@ Real nodes
 
 # Apart from `make test`: these need Docker, or root on a Debian machine to install it. docs/development.md says what they do.
