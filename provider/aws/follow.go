@@ -95,7 +95,7 @@ func (f *finder) instanceTypes(spec *v1alpha1.AWSNodeClassSpec, sizes map[string
 		switch size := sizes[name]; {
 		case name == spec.InstanceType:
 		case size == nil:
-			s.Reason = "EC2 knows no such type in " + f.region.name
+			s.Reason = fmt.Sprintf("EC2 knows no such type in %s", f.region.name)
 		default:
 			s.Reason = cannotFollow(sizes[spec.InstanceType], size, image, spec)
 		}
