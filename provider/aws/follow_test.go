@@ -142,6 +142,10 @@ func TestATypeThatCannotFollow(t *testing.T) {
 		"Bottlerocket with static memory": {func(p *pair) {
 			p.spec.UserData = "[settings.kubernetes]\nmemory-manager-policy = \"Static\"\n"
 		}, "memory-manager-policy is Static"},
+		"hibernation": {func(p *pair) {
+			p.first.Hibernation, p.other.Hibernation = true, true
+			p.spec.Hibernation = &v1alpha1.Hibernation{Enabled: true}
+		}, "EC2 does not change the type of instances with hibernation"},
 		"Bottlerocket with static CPUs": {func(p *pair) {
 			p.spec.UserData = "[settings.kubernetes]\ncpu-manager-policy = \"static\"\nmemory-manager-policy = \"None\"\n"
 		}, ""},
