@@ -179,6 +179,13 @@ func TestALaunchThatNoTypeHelps(t *testing.T) {
 			[]string{"m6i.large", "c5.large"}, func(_ *testing.T, r *rig) { r.server.Script(refusal("VcpuLimitExceeded", 0)) },
 			"m5.large@a", true, []string{"m5.large in us-east-1a: VcpuLimitExceeded"},
 		},
+		"a quota that is remembered for less time than the launch takes": {
+			[]string{"g4dn.xlarge", "c5.large"}, func(t *testing.T, r *rig) {
+				r.server.Script(refusal("VcpuLimitExceeded", 0))
+				r.dry(t, "g4dn.xlarge", "")
+				r.fault(t, simcloud.Fault{Kind: simcloud.FaultLatency, Op: simcloud.OpLaunch, Delay: 2 * quotaFirst})
+			}, "m5.large@a g4dn.xlarge@a", true, []string{"m5.large in us-east-1a: VcpuLimitExceeded"},
+		},
 		"dry, and a quota of the fallback type": {
 			[]string{"g4dn.xlarge"}, func(t *testing.T, r *rig) {
 				r.dry(t, "m5.large", "")
@@ -348,6 +355,38 @@ func TestARefusedFallbackTypeHoldsNoRequest(t *testing.T) {
 				if err != nil || instance.Type != "m5.large" {
 					t.Errorf("%+v, error %v; want an m5.large", instance, err)
 				}
+			})
+		})
+	}
+}
+
+// TestALaunchThatMayHaveHappenedIsFollowedByNone: its answer was lost, and the next one is a refusal
+// that says nothing of the first.
+func TestALaunchThatMayHaveHappenedIsFollowedByNone(t *testing.T) {
+	for _, code := range []string{"UnauthorizedOperation", "InvalidParameterCombination"} {
+		t.Run(code, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, broken := newRig(t, simcloud.Options{}), true
+				cloud := r.cloud(t, func(o *Options) {
+					o.Config.HTTPClient = &http.Client{Transport: lostLaunch{r.server.HTTPClient().Transport, &broken}}
+				})
+				r.dry(t, "m5.large", "")
+				req := provider.LaunchRequest{ClientToken: "slot", Zone: "us-east-1a", Tags: ours("p")}
+				cl := withFallback("m6i.large", "r5.large")
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, lost := cloud.LaunchInstance(ctx, cl, req)
+				broken = false
+				r.server.Script(refusal(code, 0))
+				_, refused := cloud.LaunchInstance(t.Context(), cl, req)
+				if lost == nil || refused == nil || !strings.Contains(refused.Error(), code) {
+					t.Errorf("%v, then %v, want the refusal", lost, refused)
+				}
+				instance, err := cloud.LaunchInstance(t.Context(), cl, req)
+				if err != nil || instance.Type != "m6i.large" {
+					t.Fatalf("%+v, error %v; want the m6i.large", instance, err)
+				}
+				r.only(t, cloud, instance)
 			})
 		})
 	}
