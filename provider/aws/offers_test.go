@@ -168,7 +168,8 @@ func TestALaunchThatNoTypeHelps(t *testing.T) {
 			[]string{"capacity for m5.large in us-east-1a: InsufficientInstanceCapacity"},
 		},
 		"no type is usable": {
-			nil, func(t *testing.T, r *rig) { r.dry(t, "m5.large", "") }, "m5.large@a", false, []string{"m5.large in us-east-1a"},
+			nil, func(t *testing.T, r *rig) { r.dry(t, "m5.large", "") }, "m5.large@a", false,
+			[]string{"m5.large in us-east-1a"},
 		},
 		"a subnet has no address for any type": {
 			[]string{"m6i.large"}, func(t *testing.T, r *rig) {
