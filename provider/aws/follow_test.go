@@ -64,8 +64,8 @@ func reasonOf(t *testing.T, change func(*pair)) string {
 	return other.Reason
 }
 
-// TestATypeThatCannotFollow: each property of a fallback type equal to the first type's, smaller and
-// larger. The words are those that the class's status shows.
+// TestATypeThatCannotFollow: each property of a fallback type equal to the first type's,
+// smaller and larger. The words are those that the class's status shows.
 func TestATypeThatCannotFollow(t *testing.T) {
 	devices := func(name string, n int64) []ec2test.Device {
 		return []ec2test.Device{{Manufacturer: "AWS", Name: name, Count: n, MemoryMiB: 8192}}

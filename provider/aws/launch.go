@@ -19,11 +19,11 @@ import (
 	"github.com/stratos-sh/stratos/provider/userdata"
 )
 
-// LaunchInstance launches one instance of the class, as the first of its usable types that a zone
-// has, in the first of its subnets, in the order of the request's number, that has an address. The
-// same request returns the same instance, also where the class has changed since. A request that was
-// refused may be made again, with another class too. Errors: NotFound (the instance of the request
-// has ended), InvalidConfig, InsufficientCapacity, RateLimit.
+// LaunchInstance launches one instance of the class: as the first of its usable types that one of the
+// zones has, in the first subnet there, in the order of the request's number, that has an address.
+// The same request returns the same instance, also where the class has changed since. A request that
+// was refused may be made again, with another class too. Errors: NotFound (the instance of the
+// request has ended), InvalidConfig, InsufficientCapacity, RateLimit.
 func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
 	if class == nil {
@@ -79,8 +79,8 @@ func goneStale(err error) bool {
 		wrong.Field == fieldGroups)
 }
 
-// launch tries the offers one after another. The error is that of the last call with the first type,
-// or the reason for which there was none.
+// launch tries the offers one after another. The error is that of the last call with the first
+// type, or the reason for which there was none.
 func (r *region) launch(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
 	data, err := userdata.OfLaunch(&class.Spec, class.Status.Bootstrap, req.Registration)

@@ -223,7 +223,7 @@ func TestALaunchThatNoTypeHelps(t *testing.T) {
 	}
 }
 
-// lostLaunch is a transport that loses the answer of a launch that was accepted, while broken is set.
+// lostLaunch is a transport that loses the answer of an accepted launch while broken is set.
 type lostLaunch struct {
 	direct http.RoundTripper
 	broken *bool
@@ -336,8 +336,8 @@ func TestALaunchUsesTheTypesOfTheStatusInUse(t *testing.T) {
 	}
 }
 
-// TestARefusedFallbackTypeHoldsNoRequest: nothing was launched, so the request goes to the first type
-// when that is back.
+// TestARefusedFallbackTypeHoldsNoRequest: nothing was launched, so the request goes to the first
+// type when that is back.
 func TestARefusedFallbackTypeHoldsNoRequest(t *testing.T) {
 	for _, code := range []string{"UnauthorizedOperation", "InvalidParameterCombination", "OperationNotPermitted"} {
 		t.Run(code, func(t *testing.T) {
@@ -361,8 +361,8 @@ func TestARefusedFallbackTypeHoldsNoRequest(t *testing.T) {
 	}
 }
 
-// TestALaunchThatMayHaveHappenedIsFollowedByNone: its answer was lost, and the next one is a refusal
-// that says nothing of the first.
+// TestALaunchThatMayHaveHappenedIsFollowedByNone: its answer was lost, and the next one is a
+// refusal that says nothing of the first.
 func TestALaunchThatMayHaveHappenedIsFollowedByNone(t *testing.T) {
 	for _, code := range []string{"UnauthorizedOperation", "InvalidParameterCombination"} {
 		t.Run(code, func(t *testing.T) {
