@@ -105,8 +105,8 @@ func (f *finder) instanceTypes(spec *v1alpha1.AWSNodeClassSpec, sizes map[string
 	return out
 }
 
-// cannotFollow is why an instance of the class cannot be of the other type, "" where it can. The other
-// type has what a pod may have claimed of the first, and boots the same disk.
+// cannotFollow is why an instance of the class cannot be of the other type, "" where it can. The
+// other type then has what a pod may have claimed of the first, and boots the same disk.
 func cannotFollow(first, other *types.InstanceTypeInfo, image *types.Image, spec *v1alpha1.AWSNodeClassSpec) string {
 	return cmp.Or(refusedByClass(spec), doesNotBoot(other, image), differs(first, other), hasLess(first, other))
 }

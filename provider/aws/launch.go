@@ -19,9 +19,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/userdata"
 )
 
-// LaunchInstance launches one instance of the class: as the first of its usable types that one of the
-// zones has, in the first subnet there, in the order of the request's number, that has an address.
-// The same request returns the same instance, also where the class has changed since. A request that
+// LaunchInstance launches one instance of the class: as the first of its usable types that a zone
+// has, in the first subnet there, in the order of the request's number, that has an address. The
+// same request returns the same instance, also where the class has changed since. A request that
 // was refused may be made again, with another class too. Errors: NotFound (the instance of the
 // request has ended), InvalidConfig, InsufficientCapacity, RateLimit.
 func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass,
