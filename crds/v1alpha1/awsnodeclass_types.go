@@ -97,6 +97,16 @@ type AWSNodeClassSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+\.[a-z0-9-]+$`
 	InstanceType string `json:"instanceType"`
+	// FallbackInstanceTypes are what instances are launched as while EC2 has no capacity for
+	// instanceType, the first of them that it has; at most 10, each once, without instanceType. List
+	// types of the same size first. One that is no match for instanceType is left out:
+	// status.instanceTypes says why. Not with hibernation.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9-]+\.[a-z0-9-]+$`
+	// +listType=set
+	// +optional
+	FallbackInstanceTypes []string `json:"fallbackInstanceTypes,omitempty"`
 	// AMI is the id of the image that instances are launched from. Exactly one of ami, amiSelector and
 	// nodeImage must be set.
 	// +kubebuilder:validation:MaxLength=64
@@ -317,6 +327,23 @@ type ResolvedSubnet struct {
 	Zone string `json:"zone"`
 }
 
+// InstanceTypeStatus is one instance type that the class names.
+type InstanceTypeStatus struct {
+	// Type is the name of the instance type, such as m5.large.
+	// +kubebuilder:validation:MaxLength=64
+	Type string `json:"type"`
+	// Usable says whether instances may be of the type.
+	Usable bool `json:"usable"`
+	// Reason why the type is not usable.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Price of one instance of the type, where Stratos was given the prices of the type and of all
+	// volumes.
+	// +optional
+	Price *Price `json:"price,omitempty"`
+}
+
 // AWSNodeClassStatus is what the cloud resolved the spec to.
 type AWSNodeClassStatus struct {
 	// AMI is the image that new instances are launched from.
@@ -354,6 +381,13 @@ type AWSNodeClassStatus struct {
 	// Price of one instance, where Stratos was given the prices of its type and of all its volumes.
 	// +optional
 	Price *Price `json:"price,omitempty"`
+	// InstanceTypes are instanceType and fallbackInstanceTypes, in this order, where there are
+	// fallback types.
+	// +kubebuilder:validation:MaxItems=11
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	InstanceTypes []InstanceTypeStatus `json:"instanceTypes,omitempty"`
 	// ObservedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

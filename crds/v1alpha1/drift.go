@@ -35,6 +35,7 @@ func (t *NodeTemplate) Hash() string {
 func (s *AWSNodeClassSpec) Hash() string {
 	whole := s.DeepCopy()
 	whole.SetDefaults()
+	whole.FallbackInstanceTypes = nil // an instance of another type of the list is as good
 	if whole.Bootstrap != nil {
 		whole.Bootstrap.Family = s.BootstrapFamily()
 	}

@@ -91,3 +91,23 @@ func (c *AWSNodeClass) RegionName() string { return c.Spec.Region }
 
 // FollowsControlPlane reports whether the image is the one that control-plane Nodes name.
 func (c *AWSNodeClass) FollowsControlPlane() bool { return c.Spec.NodeImage != nil }
+
+// NamedTypes are instanceType and the fallback types in their order, each once.
+func (s *AWSNodeClassSpec) NamedTypes() []string {
+	types := []string{s.InstanceType}
+	for _, t := range s.FallbackInstanceTypes {
+		if !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+// UsableTypes are the instance types that instances may be of, instanceType first and then the
+// fallback types in their order. Fallback types are usable once the cloud has found so.
+func (c *AWSNodeClass) UsableTypes() []string {
+	return slices.DeleteFunc(c.Spec.NamedTypes(), func(t string) bool {
+		return t != c.Spec.InstanceType && !slices.ContainsFunc(c.Status.InstanceTypes,
+			func(s InstanceTypeStatus) bool { return s.Type == t && s.Usable })
+	})
+}
