@@ -92,6 +92,15 @@ func (c *AWSNodeClass) RegionName() string { return c.Spec.Region }
 // FollowsControlPlane reports whether the image is the one that control-plane Nodes name.
 func (c *AWSNodeClass) FollowsControlPlane() bool { return c.Spec.NodeImage != nil }
 
+// NamedTypes are the instance types that the class names, instanceType first.
+func (c *AWSNodeClass) NamedTypes() []string {
+	return append([]string{c.Spec.InstanceType}, c.Spec.FallbackInstanceTypes...)
+}
+
+// ResolvedTypes are what the cloud found for the types that the class names; none without fallback
+// types.
+func (c *AWSNodeClass) ResolvedTypes() []InstanceTypeStatus { return c.Status.InstanceTypes }
+
 // UsableTypes are the instance types that instances may be of, instanceType first and then the
 // fallback types in their order. Fallback types are usable once the cloud has found so.
 func (c *AWSNodeClass) UsableTypes() []string {
