@@ -40,12 +40,12 @@ func TestWhatPoolsCost(t *testing.T) {
 		node("e", "priced", v1alpha1.StateRunning, "m4.large"), node("f", "unpriced", v1alpha1.StateRunning, "m5.large"),
 		node("g", "lost", v1alpha1.StateRunning, "m5.large"), node("h", "gone", v1alpha1.StateRunning, "m5.large"))
 	want := `
-# HELP stratos_nodepool_cost_per_hour What the pool's nodes of the state cost per hour, by status.price of the node class. Nodes without a price are not in it.
+# HELP stratos_nodepool_cost_per_hour What the pool's nodes of the state cost per hour, by the price of their instance type in the status of the node class. Nodes without a price are not in it.
 # TYPE stratos_nodepool_cost_per_hour gauge
 stratos_nodepool_cost_per_hour{currency="EUR",pool="priced",state="running"} 4.5
 stratos_nodepool_cost_per_hour{currency="EUR",pool="priced",state="standby"} 0.5
 stratos_nodepool_cost_per_hour{currency="EUR",pool="priced",state="stopping"} 0.5
-# HELP stratos_nodepool_unpriced_nodes Nodes of the pool whose price is not known: the node class has no status.price, or another instance type than the node.
+# HELP stratos_nodepool_unpriced_nodes Nodes of the pool whose price is not known: the status of the node class has no price of the node's instance type.
 # TYPE stratos_nodepool_unpriced_nodes gauge
 stratos_nodepool_unpriced_nodes{pool="lost"} 1
 stratos_nodepool_unpriced_nodes{pool="priced"} 1
