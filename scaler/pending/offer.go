@@ -81,7 +81,6 @@ func newNode(pool *v1alpha1.NodePool, is *corev1.Node, o Offer) (n *corev1.Node,
 			n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: recorded}
 		}
 		asFirstType(n, o.Promised)
-		asFirstType(n, o.Promised)
 	case o.Promised != nil:
 		n.Labels, n.Status.Allocatable = maps.Clone(o.Promised.Labels), o.Promised.Status.Allocatable
 	default:
@@ -117,28 +116,6 @@ func asFirstType(n *corev1.Node, promised *corev1.Node) {
 		}
 	}
 	n.Status.Allocatable = allocatable
-}
-
-// asFirstType gives a node that is taken from one of another instance type the type of the class's
-// promise, and of each resource no more than that: a launch tries the first type first.
-func asFirstType(n, promised *corev1.Node) {
-	is := n.Labels[corev1.LabelInstanceTypeStable]
-	if promised == nil || is == "" || promised.Labels[corev1.LabelInstanceTypeStable] == "" ||
-		is == promised.Labels[corev1.LabelInstanceTypeStable] {
-		return
-	}
-	for _, key := range []string{corev1.LabelInstanceTypeStable, corev1.LabelInstanceType} {
-		if first := promised.Labels[key]; first != "" {
-			n.Labels[key] = first
-		}
-	}
-	// What was recorded at a stop of the other type says nothing of this one.
-	n.Annotations, n.Status.Allocatable = nil, n.Status.Allocatable.DeepCopy()
-	for name, most := range promised.Status.Allocatable {
-		if has, ok := n.Status.Allocatable[name]; ok && has.Cmp(most) > 0 {
-			n.Status.Allocatable[name] = most
-		}
-	}
 }
 
 // serving returns why no new instance of the pool could serve the pod, nil where one could, and
