@@ -5,10 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AWSNodeClass is the EC2 configuration of the instances of NodePools. It names one instance
-// type, and fallback types for times without capacity: for nodes of several sizes, use several pools
-// with weights. Spot is not supported, because EC2 does not let a
-// stopped spot instance be started at will.
+// AWSNodeClass is the EC2 configuration of the instances of NodePools. It names one instance type,
+// and fallback types for times without capacity. For nodes of several sizes, use several pools with
+// weights. Spot is not supported, because EC2 does not let a stopped spot instance be started at
+// will.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=stratos,shortName=awsnc
@@ -77,9 +77,9 @@ type SelectorTerm struct {
 	Tags map[string]TagValue `json:"tags,omitempty"`
 }
 
-// AWSNodeClassSpec is the desired configuration. A change makes the instances of the class drifted,
-// one of fallbackInstanceTypes only those of types that are no longer named; what happens to them is
-// each pool's disruption.drift.
+// AWSNodeClassSpec is the desired configuration. A change makes the instances of the class drifted;
+// a change of fallbackInstanceTypes only those of a type that is no longer named. What happens to
+// them is each pool's disruption.drift.
 // +kubebuilder:validation:XValidation:rule="(has(self.ami) ? 1 : 0) + (has(self.amiSelector) ? 1 : 0) + (has(self.nodeImage) ? 1 : 0) == 1",message="exactly one of ami, amiSelector and nodeImage must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.subnetIds) != has(self.subnetSelector)",message="exactly one of subnetIds and subnetSelector must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.securityGroupIds) != has(self.securityGroupSelector)",message="exactly one of securityGroupIds and securityGroupSelector must be set"
