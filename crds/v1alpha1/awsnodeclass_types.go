@@ -396,7 +396,7 @@ type AWSNodeClassStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions: Ready says whether the cloud has everything that the spec names, in the cloud's
-	// words where it has not.
+	// words where it has not. InstanceTypesUsable says which fallback types are left out, and why.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
