@@ -117,7 +117,9 @@ func TestPoolsOfAClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			old, class := good[v1alpha1.AWSNodeClass](t, c.before), good[v1alpha1.AWSNodeClass](t, c.change)
 			_, warnings := ValidateAWSNodeClass(class, AWSNodeClassContext{Old: old, Pools: c.pools})
-			fewer := slices.ContainsFunc(old.NamedTypes(), func(name string) bool { return !slices.Contains(class.NamedTypes(), name) })
+			fewer := slices.ContainsFunc(old.NamedTypes(), func(name string) bool {
+				return !slices.Contains(class.NamedTypes(), name)
+			})
 			drifts := (fewer || old.Spec.Hash() != class.Spec.Hash()) && slices.ContainsFunc(c.pools, follows)
 			if warned := strings.Contains(strings.Join(warnings, "\n"), "(disruption.drift)"); warned != drifts {
 				t.Errorf("warned %t, and nodes drift: %t", warned, drifts)

@@ -30,7 +30,8 @@ func TestPoolsFollowEveryChange(t *testing.T) {
 	}{
 		{"nothing", func() {}, []seen{{Pool: "p"}}},
 		{"a node", func() { v.SetNode(poolNode("b", v1alpha1.StateStandby)) },
-			[]seen{{Pool: "p", Nodes: []string{"b"}, States: []v1alpha1.NodeState{"standby"}, CPU: []int64{0}, Patterns: []string{"b"}}}},
+			[]seen{{Pool: "p", Nodes: []string{"b"}, States: []v1alpha1.NodeState{"standby"}, CPU: []int64{0},
+				Patterns: []string{"b"}}}},
 		{"a node that has not reported yet", func() { v.SetNode(poolNode("a", v1alpha1.StateWarmup, unknown)) },
 			[]seen{{Pool: "p", Nodes: []string{"a", "b"}, States: []v1alpha1.NodeState{"warmup", "standby"},
 				CPU: []int64{0, 0}, Patterns: []string{"b"}}}},

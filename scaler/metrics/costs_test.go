@@ -11,9 +11,9 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// TestWhatPoolsCost: a standby node costs its volumes, in all other states the instance too.
-// A node of a fallback type costs what that type does. A node of a type that the class does not name
-// now, and those of a class without a price, are counted as such and cost nothing.
+// TestWhatPoolsCost: a standby node costs its volumes, in all other states the instance too. A node
+// of a fallback type costs what that type does. A node of a type that the class does not name now,
+// and those of a class without a price, are counted as such and cost nothing.
 func TestWhatPoolsCost(t *testing.T) {
 	pool := func(name, class string) *v1alpha1.NodePool {
 		p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -38,8 +38,8 @@ func DesiredOrigin(ctx context.Context, classes Kinds, pool *v1alpha1.NodePool) 
 }
 
 // OriginOf is what the instance was launched from: its tags say it, and the Node's annotations
-// where an instance has none. Its type is what the cloud says, which changes before the Node's label
-// does.
+// where an instance has none. Its type is what the cloud says: nothing keeps the Node's label up to
+// date.
 func OriginOf(e inventory.Entry, n *corev1.Node) origin {
 	read := func(key string, ok func(string) bool) string {
 		if v := e.Tags[key]; ok(v) {

@@ -22,10 +22,10 @@ type assessment struct {
 	zones []string
 }
 
-// assess checks the pod against the pool's nodes as if they were empty, and against a new
-// instance in each zone of its class. All nodes of a pool are alike but for their zones and instance
-// types, so where every node refuses, the first refusal by name holds for the pool. backsOff is
-// until when a standby node is not started, and why; zero where it may be.
+// assess checks the pod against the pool's nodes as if they were empty, and against a new instance
+// in each zone of its class. All nodes of a pool are alike but for their zones and instance types,
+// so where every node refuses, the first refusal by name holds for the pool. backsOff is until when
+// a standby node is not started, and why; zero where it may be.
 func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*decide.Node) backOff) assessment {
 	pool := p.Pool
 	fits := checkNodes(judge, p.Nodes, backsOff)
