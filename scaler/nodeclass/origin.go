@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -61,6 +62,9 @@ func OriginOf(e inventory.Entry, n *corev1.Node) origin {
 
 // Key names class and template: instances with the same key were launched from the same.
 func (o origin) Key() string { return o.class + "/" + o.template }
+
+// LaunchKey names all that the cloud may refuse a launch for.
+func (o origin) LaunchKey() string { return o.Key() + "/" + strings.Join(o.types, ",") }
 
 // Drift words how the node differs from what would be launched now; empty where it does not, or
 // that is not known.
