@@ -28,14 +28,16 @@ func TestPricesOfTheFakeCloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	class := &v1alpha1.AWSNodeClass{Spec: v1alpha1.AWSNodeClassSpec{InstanceType: "m5.large"}}
-	found, err := priced{resolved{AWSNodeClassStatus: v1alpha1.AWSNodeClassStatus{InstanceTypes: []v1alpha1.InstanceTypeStatus{
-		{Type: "m5.large"}, {Type: "m5.xlarge"}, {Type: "m6i.large"}}}}, prices}.ResolveNodeClass(t.Context(), class)
+	answer := v1alpha1.AWSNodeClassStatus{InstanceTypes: []v1alpha1.InstanceTypeStatus{{Type: "m5.large"},
+		{Type: "m5.xlarge"}, {Type: "m6i.large"}}}
+	found, err := priced{resolved{AWSNodeClassStatus: answer}, prices}.ResolveNodeClass(t.Context(), class)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := &v1alpha1.Price{Currency: "USD", RunningPerHour: "0.096", StoppedPerHour: "0"}
-	want := []v1alpha1.InstanceTypeStatus{{Type: "m5.large", Price: first},
-		{Type: "m5.xlarge", Price: &v1alpha1.Price{Currency: "USD", RunningPerHour: "0.192", StoppedPerHour: "0"}}, {Type: "m6i.large"}}
+	second := &v1alpha1.Price{Currency: "USD", RunningPerHour: "0.192", StoppedPerHour: "0"}
+	want := []v1alpha1.InstanceTypeStatus{{Type: "m5.large", Price: first}, {Type: "m5.xlarge", Price: second},
+		{Type: "m6i.large"}}
 	if diff := cmp.Diff(want, found.InstanceTypes) + cmp.Diff(first, found.Price); diff != "" {
 		t.Errorf("prices (-want +got):\n%s", diff)
 	}
