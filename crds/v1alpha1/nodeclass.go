@@ -46,6 +46,13 @@ func (c *AWSNodeClass) StatusParts() (observedGeneration *int64, conditions *[]m
 	return &c.Status.ObservedGeneration, &c.Status.Conditions
 }
 
+// NamedTypes are the instance types that the class names, instanceType first.
+func (c *AWSNodeClass) NamedTypes() []string { return c.Spec.NamedTypes() }
+
+// ResolvedTypes are what the cloud found of the types that the class names; none without fallback
+// types.
+func (c *AWSNodeClass) ResolvedTypes() []InstanceTypeStatus { return c.Status.InstanceTypes }
+
 // Promised is what the cloud says that one instance has, nil while it has not been asked, and the
 // well-known labels that follow from the class.
 func (c *AWSNodeClass) Promised() (capacity corev1.ResourceList, labels map[string]string) {
