@@ -173,8 +173,8 @@ func (d settingsDocument) warnings() []Problem {
 }
 
 // HasStaticMemory reports whether the text is Bottlerocket's TOML and sets the memory manager's
-// policy Static. Bottlerocket keeps the manager's state file over a boot, and its kubelet exits where
-// the memory of the machine differs from the file's.
+// policy Static. Bottlerocket keeps the manager's state file over a boot, and its kubelet exits
+// where the memory of the machine differs from the file's.
 func HasStaticMemory(user string) bool {
 	doc, err := readSettings(decoded(user))
 	return err == nil && doc.kubernetes["memory-manager-policy"] == "Static"

@@ -14,7 +14,7 @@ const (
 	archX86, archARM                      = "x86_64", "arm64"
 )
 
-// Properties are what EC2 tells of a type in addition to its vCPUs and memory.
+// Properties are what EC2 shows of a type in addition to its vCPUs and memory.
 type Properties struct {
 	// Architectures of the images that it boots: x86_64, i386, arm64.
 	Architectures []string

@@ -11,8 +11,8 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// TestPropertiesOfTypes: the SDK reads what the server was told of a type, and what it tells of the
-// built-in ones.
+// TestPropertiesOfTypes: the SDK reads the properties of a type that a test gave the server, and
+// those of the built-in ones.
 func TestPropertiesOfTypes(t *testing.T) {
 	t.Parallel()
 	whole := Properties{
