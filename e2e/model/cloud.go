@@ -84,6 +84,7 @@ func (i *instance) node() string {
 	return "node-" + string(i.id)
 }
 func (i *instance) providerID() string { return "model:///" + i.zone + "/" + string(i.id) }
+func (i *instance) bootID() string     { return fmt.Sprintf("%s-%d", i.id, i.boot) }
 func (i *instance) gone() bool         { return i.state() == provider.InstanceTerminated }
 
 // ours reports whether the tags say that the instance is one of this cluster's pools.
