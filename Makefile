@@ -9,6 +9,11 @@ STRICT := set -euo pipefail
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
+# One way to compile for vet, linter, tests and programs: so go compiles each package once for all of them, and another
+# clone finds it in go's cache. Only the race detector needs cgo.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(GOFLAGS) $(filter-out $(GOFLAGS),-trimpath -buildvcs=false))
+
 # Modules of the repository: what is shipped, the suites with the demo, the control plane that they run on, the chart's
 # renders and tests, the comparison with the scheduler's own filters, the chart's alerts and dashboards by Prometheus' own
 # packages, the Karpenter that the suites run beside Stratos, cert-manager's controllers as a program, the suite on real
@@ -136,9 +141,9 @@ test-fast: ## Run the quick tests: unit tests without the race detector, 200 wor
 
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
 RECORD_IN ?= $(RECORDS)/parts
-# $(call RUN,FOLDER,RECORD): gotestsum runs `go test` in the module in FOLDER and records its events.
+# $(call RUN,FOLDER,RECORD,VARIABLES): gotestsum runs `go test` in the module in FOLDER and records its events.
 # It vets nothing, because `make verify` does.
-RUN = cd $(1) && GOFLAGS="$${GOFLAGS:-} -vet=off" exec $(TOOL) gotestsum --jsonfile $(CURDIR)/$(RECORD_IN)/$(2).jsonl \
+RUN = cd $(1) && runner=$$($(TOOL) -n gotestsum) && $(3) GOFLAGS="$$GOFLAGS -vet=off" exec "$$runner" --jsonfile $(CURDIR)/$(RECORD_IN)/$(2).jsonl \
   --format $(if $(V),standard-verbose,pkgname-and-test-fails) --format-icons text --format-hide-empty-pkg
 RERUN = --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures $(AGAIN) \
   --post-run-command '$(CURDIR)/bin/check rerun'
@@ -148,7 +153,7 @@ test-unit: ## Run the tests that need no control plane
 	@$(call RUN,.,unit-serial) -- -p $(P) -timeout $(TIMEOUT) $(TESTFLAGS) $(SERIAL)
 	@$(if $(RACE),$(call RUN,.,unit-whole) -- -p $(P) -timeout $(TIMEOUT) $(WHOLE) $(TESTFLAGS))
 	@others=$$(go list ./... | grep -vxF "$$(go list $(SERIAL))"); \
-	$(call RUN,.,unit) --packages "$$others" -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS)
+	$(call RUN,.,unit,$(if $(RACE),CGO_ENABLED=1)) --packages "$$others" -- -p $(P) $(RACE) -timeout $(TIMEOUT) $(TESTFLAGS)
 
 # What random worlds the scheduler's own filters and ours are compared in: as many as the test says, from its first seed.
 # WORLDS=0 goes on until a minute before TIMEOUT.
@@ -340,6 +345,16 @@ bench-diff: ## Compare the Go benchmarks of the pure packages here with those at
 	  echo "round $$round of $(COUNT): $$side" >&2; \
 	done; done; \
 	$(TOOL) benchstat base="$$work/base.txt" now="$$work/now.txt" | tee dist/bench/diff.txt
+
+##@ Starts
+
+# Apart from `make test`, because these take minutes, and ask Debian and Ubuntu for packages.
+.PHONY: starts
+starts: RECORD_IN := $(RECORDS)/starts
+starts: bin/check ## Boot machines of the family Kubeadm twice, by real systemd and cloud-init (minutes at first; needs the network, root and Debian)
+	@rm -rf $(RECORD_IN)
+	@$(call RUN,e2e/stacks,secondboot) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) -run '^TestSecondBoot' ./nodeimage
+	bin/check results -command 'make starts' -records $(RECORD_IN)
 
 ##@ Real nodes
 

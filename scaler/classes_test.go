@@ -1,9 +1,12 @@
 package scaler
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -130,6 +133,69 @@ func TestAClassNamesWhyItsNodeImageIsNotFollowed(t *testing.T) {
 	}
 	if class.Status.AMI != "ami-1" || class.Status.NodeImage != "debian-12-1.37.2-v1" {
 		t.Errorf("status %+v, want what was found before", class.Status)
+	}
+}
+
+// TestAClassNamesTheTypesThatAreLeftOut: an event says it once, the condition as long as it is so,
+// and a class without fallback types has no such condition.
+func TestAClassNamesTheTypesThatAreLeftOut(t *testing.T) {
+	r := newRig(t, awsClass())
+	loop := r.classLoop()
+	status := func(types ...v1alpha1.InstanceTypeStatus) v1alpha1.AWSNodeClassStatus {
+		return v1alpha1.AWSNodeClassStatus{AMI: "ami-1", InstanceTypes: types}
+	}
+	first := v1alpha1.InstanceTypeStatus{Type: "m5.large", Usable: true}
+	second := v1alpha1.InstanceTypeStatus{Type: "m5a.large", Reason: "it has 4 GiB of memory, m5.large has 8"}
+	third := v1alpha1.InstanceTypeStatus{Type: "m6g.large", Reason: "it is arm64"}
+	usable := v1alpha1.InstanceTypeStatus{Type: "m5a.large", Usable: true}
+	both := "not launched: m5a.large (it has 4 GiB of memory, m5.large has 8), m6g.large (it is arm64); " +
+		"status.instanceTypes has all"
+	for _, c := range []struct {
+		name    string
+		found   v1alpha1.AWSNodeClassStatus
+		refusal error
+		status  metav1.ConditionStatus
+		message string
+		events  int
+	}{
+		{name: "no fallback types", found: status()},
+		{name: "all match", found: status(first, usable), status: metav1.ConditionTrue,
+			message: "instances may be of all types that the class names"},
+		{name: "two do not", found: status(first, second, third), status: metav1.ConditionFalse, message: both, events: 1},
+		{name: "still", found: status(first, second, third), status: metav1.ConditionFalse, message: both},
+		{name: "the cloud does not answer", refusal: errors.New("timeout"), status: metav1.ConditionFalse,
+			message: both, events: 1}, // of Ready
+		{name: "one less", found: status(first, second), status: metav1.ConditionFalse,
+			message: "not launched: m5a.large (it has 4 GiB of memory, m5.large has 8); status.instanceTypes has all"},
+		{name: "all match again", found: status(first, usable), status: metav1.ConditionTrue,
+			message: "instances may be of all types that the class names"},
+		{name: "no fallback types again", found: status()},
+	} {
+		r.cloud.found, r.cloud.refusal, r.now = c.found, c.refusal, r.now.Add(resolveEvery)
+		class, _ := lookAtClass(t, r.api, loop)
+		got := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionInstanceTypesUsable)
+		switch {
+		case got == nil && c.status == "":
+		case got == nil || got.Status != c.status || got.Message != c.message:
+			t.Errorf("%s: condition %+v, want %s: %s", c.name, got, c.status, c.message)
+		}
+		if events := r.said(); len(events) != c.events {
+			t.Errorf("%s: events %v, want %d", c.name, events, c.events)
+		}
+	}
+}
+
+// TestALongListOfLeftOutTypesFitsAnEvent: a reason may have 1024 bytes, as an event's whole text.
+func TestALongListOfLeftOutTypesFitsAnEvent(t *testing.T) {
+	r := newRig(t, awsClass())
+	for i := range 10 {
+		r.cloud.found.InstanceTypes = append(r.cloud.found.InstanceTypes, v1alpha1.InstanceTypeStatus{
+			Type: fmt.Sprintf("m%d.large", i), Reason: strings.Repeat("ü", 500)})
+	}
+	lookAtClass(t, r.api, r.classLoop())
+	events := r.said()
+	if len(events) != 1 || len(events[0]) > 1024 || !utf8.ValidString(events[0]) {
+		t.Errorf("events %v", events)
 	}
 }
 

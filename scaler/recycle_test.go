@@ -237,6 +237,48 @@ func TestNodesWithoutAHashAreStamped(t *testing.T) {
 	}
 }
 
+// TestANodeOfATypeThatItsClassDoesNotNameDrifts: the cloud's word on the type is newer than the
+// Node's label. What is not known is no drift.
+func TestANodeOfATypeThatItsClassDoesNotNameDrifts(t *testing.T) {
+	for name, c := range map[string]struct {
+		instance, label string
+		ignored         bool
+		want            v1alpha1.StopReason
+	}{
+		"the first type":                   {instance: "m5.large", label: "m5.large"},
+		"a fallback type":                  {instance: "m5a.large", label: "m5a.large"},
+		"a fallback type that is left out": {instance: "m6i.large"},
+		"another one":                      {instance: "m4.large", label: "m4.large", want: v1alpha1.StopDrift},
+		"another one, by the label alone":  {label: "m4.large", want: v1alpha1.StopDrift},
+		"the label is old":                 {instance: "m5a.large", label: "m4.large"},
+		"not known":                        {},
+		"drift is ignored":                 {instance: "m4.large", ignored: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := awsClass()
+			class.Spec.InstanceType, class.Spec.FallbackInstanceTypes = "m5.large", []string{"m5a.large", "m6i.large"}
+			class.Status.InstanceTypes = []v1alpha1.InstanceTypeStatus{{Type: "m5.large", Usable: true},
+				{Type: "m5a.large", Usable: true}, {Type: "m6i.large", Reason: "it boots with UEFI only"}}
+			r := newRig(t, nodePool(5, 0, func(p *v1alpha1.NodePool) {
+				if c.ignored {
+					p.Spec.Disruption.Drift = v1alpha1.DriftIgnore
+				}
+			}), nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) {
+				if c.label != "" {
+					n.Labels[corev1.LabelInstanceTypeStable] = c.label
+				}
+			}), class)
+			r.sweep(instance(provider.InstanceStopped, launchedFrom(r.pool().Spec.Template.Hash()),
+				withTag(v1alpha1.AnnotationNodeClassHash, class.SpecHash()),
+				func(i *provider.Instance) { i.Type = c.instance }))
+			r.reconcilePool()
+			if got := r.turn(); got != c.want {
+				t.Errorf("disruption %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestWhatDriftsOfBootstrap: what a user wrote does, what EKS says of the cluster does not.
 func TestWhatDriftsOfBootstrap(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -269,3 +269,37 @@ func TestAStartThatANewLeaderTookOver(t *testing.T) {
 		t.Errorf("the status says %+v", got)
 	}
 }
+
+// TestPhasesAddNoWriteOfTheStatus: phases that change while the rest of the status stands wait for
+// its next write. Each start brings some, since it changes how many nodes are in which state.
+func TestPhasesAddNoWriteOfTheStatus(t *testing.T) {
+	p := playStart(t)
+	ends := func(slow v1alpha1.StartPhase) { // as many starts as the status describes, all alike
+		for range 50 {
+			p.pools.Starts.Add(p.pool(), 9*time.Second, map[v1alpha1.StartPhase]time.Duration{slow: 9 * time.Second})
+		}
+		p.now = p.now.Add(2 * time.Minute)
+		p.reconcilePool()
+	}
+	slowest := func() v1alpha1.StartPhase {
+		return slices.MaxFunc(p.pool().Status.StartSeconds.Phases, func(a, b v1alpha1.StartPhaseSeconds) int {
+			return int(a.P50 - b.P50)
+		}).Name
+	}
+	ends(v1alpha1.PhaseBoot)
+	before := p.pool()
+	if slowest() != v1alpha1.PhaseBoot {
+		t.Fatalf("set-up: %+v", before.Status.StartSeconds)
+	}
+	ends(v1alpha1.PhaseNetwork)
+	if diff := cmp.Diff(before, p.pool()); diff != "" {
+		t.Errorf("a write for phases alone: %s", diff)
+	}
+	for _, phase := range v1alpha1.StartPhases()[:6] {
+		p.happens(phase)
+	}
+	p.reconcilePool()
+	if got := slowest(); got != v1alpha1.PhaseNetwork {
+		t.Errorf("after the next write the slowest phase is %s", got)
+	}
+}

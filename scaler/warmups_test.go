@@ -164,6 +164,31 @@ func TestRefusalsThatAreTheSameEverywhere(t *testing.T) {
 	}
 }
 
+// TestAFallbackTypeMoreIsTriedAtOnce: the list is not in the class's hash, and a type of another
+// quota may be launched while the quota of the first type is used up.
+func TestAFallbackTypeMoreIsTriedAtOnce(t *testing.T) {
+	class := awsClass()
+	r := newRig(t, nodePool(50, 1), class)
+	r.sweep()
+	r.launching = func(int) error {
+		return &provider.InsufficientCapacityError{Type: "m5.large", Quota: true, Err: errors.New("VcpuLimitExceeded")}
+	}
+	r.reconcilePool()
+	r.reconcilePool()
+	if len(r.launches) != 1 {
+		t.Fatalf("%d launches before the change, want one", len(r.launches))
+	}
+	class.Spec.FallbackInstanceTypes = []string{"g4dn.xlarge"}
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	r.launching = nil
+	r.reconcilePool()
+	if got := r.condition(v1alpha1.ConditionDegraded); len(r.launches) != 2 || got.Status != metav1.ConditionFalse {
+		t.Errorf("%d launches, want another one after the change; Degraded: %s", len(r.launches), got.Message)
+	}
+}
+
 // TestLaunchesGoInRounds: what changes while a round is under way is seen before the next one, and
 // what is not wanted any more is not asked for.
 func TestLaunchesGoInRounds(t *testing.T) {

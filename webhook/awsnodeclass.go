@@ -38,7 +38,8 @@ func ValidateAWSNodeClass(class *v1alpha1.AWSNodeClass, around AWSNodeClassConte
 	before, _ := validateAWSNodeClassSpec(&around.Old.Spec, capacityOf(around.Old, around.Old))
 	before = append(before, refusedWithPools(around.Old, around.Pools, before)...)
 	errs, kept := ratchet(before, errs)
-	return errs, slices.Concat(kept, warnings, specWarnings(around.Old, class, around.Pools))
+	return errs, slices.Concat(kept, warnings, specWarnings(around.Old, class, around.Pools),
+		typeWarnings(around.Old, class, around.Pools))
 }
 
 func unread(err error) admission.Warnings {

@@ -74,18 +74,8 @@ func templateWarnings(old, pool *v1alpha1.NodePool) admission.Warnings {
 // specWarnings counts the nodes that a change of a class has replaced, over all pools that use it
 // and follow its changes.
 func specWarnings(old, class v1alpha1.NodeClass, pools []v1alpha1.NodePool) admission.Warnings {
-	if old.SpecHash() == class.SpecHash() {
-		return nil
-	}
-	var nodes int32
-	var names []string
-	for i := range pools {
-		if n := nodesOf(&pools[i].Status); n > 0 && pools[i].Spec.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle {
-			nodes += n
-			names = append(names, pools[i].Name)
-		}
-	}
-	if nodes == 0 {
+	nodes, names := drifting(pools)
+	if nodes == 0 || old.SpecHash() == class.SpecHash() {
 		return nil
 	}
 	return warn(
@@ -94,4 +84,33 @@ func specWarnings(old, class v1alpha1.NodeClass, pools []v1alpha1.NodePool) admi
 		countNodes(nodes),
 		namesOf(names),
 	)
+}
+
+// typeWarnings says which types the class no longer names. How many nodes are of them the status of
+// a pool does not say.
+func typeWarnings(old, class *v1alpha1.AWSNodeClass, pools []v1alpha1.NodePool) admission.Warnings {
+	removed := slices.DeleteFunc(old.NamedTypes(), func(name string) bool {
+		return slices.Contains(class.NamedTypes(), name)
+	})
+	nodes, names := drifting(pools)
+	if nodes == 0 || len(removed) == 0 || old.SpecHash() != class.SpecHash() {
+		return nil
+	}
+	return warn(
+		field.NewPath("spec", "fallbackInstanceTypes"),
+		"nodes of NodePool %s that are of type %s will be replaced (disruption.drift): standby ones within disruption.budget, running ones when they are empty",
+		namesOf(names),
+		namesOf(removed),
+	)
+}
+
+// drifting are the nodes that drift would replace, and the pools that they are of.
+func drifting(pools []v1alpha1.NodePool) (nodes int32, names []string) {
+	for i := range pools {
+		if n := nodesOf(&pools[i].Status); n > 0 && pools[i].Spec.Disruption.DriftOrDefault() == v1alpha1.DriftRecycle {
+			nodes += n
+			names = append(names, pools[i].Name)
+		}
+	}
+	return nodes, names
 }

@@ -5,9 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AWSNodeClass is the EC2 configuration of the instances of NodePools. It names one instance type:
-// for several, use several pools with weights. Spot is not supported, because EC2 does not let a
-// stopped spot instance be started at will.
+// AWSNodeClass is the EC2 configuration of the instances of NodePools. It names one instance type,
+// and fallback types for times without capacity. For nodes of several sizes, use several pools with
+// weights. Spot is not supported, because EC2 does not let a stopped spot instance be started at
+// will.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=stratos,shortName=awsnc
@@ -77,7 +78,8 @@ type SelectorTerm struct {
 }
 
 // AWSNodeClassSpec is the desired configuration. A change makes the instances of the class drifted;
-// what happens to them is each pool's disruption.drift.
+// a change of fallbackInstanceTypes only those of a type that is no longer named. What happens to
+// them is each pool's disruption.drift.
 // +kubebuilder:validation:XValidation:rule="(has(self.ami) ? 1 : 0) + (has(self.amiSelector) ? 1 : 0) + (has(self.nodeImage) ? 1 : 0) == 1",message="exactly one of ami, amiSelector and nodeImage must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.subnetIds) != has(self.subnetSelector)",message="exactly one of subnetIds and subnetSelector must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.securityGroupIds) != has(self.securityGroupSelector)",message="exactly one of securityGroupIds and securityGroupSelector must be set"
@@ -85,6 +87,8 @@ type SelectorTerm struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.bootstrap) || has(self.bootstrap.family) || (has(self.amiSelector) && self.amiSelector.exists(t, has(t.alias) && (t.alias.startsWith('al2023@') || t.alias.startsWith('bottlerocket@'))))",message="bootstrap.family must be set: amiSelector has no alias of al2023 or bottlerocket that says it"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootstrap) || !has(self.bootstrap.family) || !has(self.amiSelector) || self.amiSelector.all(t, !has(t.alias) || (self.bootstrap.family != 'Kubeadm' && t.alias.startsWith(self.bootstrap.family == 'AL2023' ? 'al2023@' : 'bottlerocket@')))",message="bootstrap.family must be the family of every alias in amiSelector: AL2023 of al2023, Bottlerocket of bottlerocket, Kubeadm of none"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootstrap) || has(self.bootstrap.family) || !has(self.amiSelector) || self.amiSelector.all(t, !has(t.alias) || t.alias.startsWith('al2023@')) || self.amiSelector.all(t, !has(t.alias) || t.alias.startsWith('bottlerocket@'))",message="with bootstrap all aliases in amiSelector must be of one family, al2023 or bottlerocket"
+// +kubebuilder:validation:XValidation:rule="!has(self.fallbackInstanceTypes) || !(self.instanceType in self.fallbackInstanceTypes)",message="fallbackInstanceTypes must not have instanceType, which is the first choice anyway"
+// +kubebuilder:validation:XValidation:rule="!has(self.fallbackInstanceTypes) || size(self.fallbackInstanceTypes) == 0 || !has(self.hibernation) || !self.hibernation.enabled",message="fallbackInstanceTypes must be empty with hibernation.enabled: EC2 does not change the type of an instance that may hibernate"
 type AWSNodeClassSpec struct {
 	// Region of the instances, such as us-east-1. Unset: the region of Stratos's own AWS
 	// configuration.
@@ -392,7 +396,7 @@ type AWSNodeClassStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions: Ready says whether the cloud has everything that the spec names, in the cloud's
-	// words where it has not.
+	// words where it has not. InstanceTypesUsable says which fallback types are left out, and why.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -1,7 +1,7 @@
 package v1alpha1
 
-// The condition types of a NodePool; a node class has ConditionReady and ConditionInUse. Each can
-// turn both ways.
+// The condition types of a NodePool; a node class has ConditionReady, ConditionInUse and
+// ConditionInstanceTypesUsable. Each can turn both ways.
 const (
 	// ConditionReady: the pool can do its work, or the cloud has everything that the class names.
 	ConditionReady = "Ready"
@@ -15,6 +15,9 @@ const (
 	// ConditionInUse: NodePools refer to the class, which keeps it from being deleted; the message
 	// names them.
 	ConditionInUse = "InUse"
+	// ConditionInstanceTypesUsable: instances may be of all types that the class names; the message
+	// says which are left out, and why. Only of classes with fallback types.
+	ConditionInstanceTypesUsable = "InstanceTypesUsable"
 	// ConditionStartsLimited: the start budget is used up and pods wait for it. False is good.
 	ConditionStartsLimited = "StartsLimited"
 	// ConditionPaused: the pool is paused (AnnotationPaused), and nothing new begins in it. False is
@@ -137,6 +140,9 @@ const (
 	// ReasonNodeImageNotFound (Warning, on node classes): the owner has no usable image of that
 	// name in the region.
 	ReasonNodeImageNotFound Reason = "NodeImageNotFound"
+	// ReasonInstanceTypesLeftOut (Warning, on node classes): fallback types are no match for
+	// instanceType, or for the image. Also of InstanceTypesUsable, which is False.
+	ReasonInstanceTypesLeftOut Reason = "InstanceTypesLeftOut"
 	// ReasonRegionUnavailable (Warning, on node classes): the region does not answer. What was
 	// known of its instances stands. Also of Degraded of a NodePool, without an event.
 	ReasonRegionUnavailable Reason = "RegionUnavailable"
@@ -185,6 +191,8 @@ const (
 	ReasonNotPaused Reason = "NotPaused"
 	// ReasonResolved: Ready of a node class is True.
 	ReasonResolved Reason = "Resolved"
+	// ReasonInstanceTypesMatch: InstanceTypesUsable is True.
+	ReasonInstanceTypesMatch Reason = "InstanceTypesMatch"
 	// ReasonReferred: InUse of a node class is True.
 	ReasonReferred Reason = "Referred"
 	// ReasonNotReferred: InUse of a node class is False.

@@ -46,6 +46,13 @@ func (c *AWSNodeClass) StatusParts() (observedGeneration *int64, conditions *[]m
 	return &c.Status.ObservedGeneration, &c.Status.Conditions
 }
 
+// NamedTypes are the instance types that the class names, instanceType first.
+func (c *AWSNodeClass) NamedTypes() []string { return c.Spec.NamedTypes() }
+
+// ResolvedTypes are what the cloud found of the types that the class names; none without fallback
+// types.
+func (c *AWSNodeClass) ResolvedTypes() []InstanceTypeStatus { return c.Status.InstanceTypes }
+
 // Promised is what the cloud says that one instance has, nil while it has not been asked, and the
 // well-known labels that follow from the class.
 func (c *AWSNodeClass) Promised() (capacity corev1.ResourceList, labels map[string]string) {
@@ -92,14 +99,22 @@ func (c *AWSNodeClass) RegionName() string { return c.Spec.Region }
 // FollowsControlPlane reports whether the image is the one that control-plane Nodes name.
 func (c *AWSNodeClass) FollowsControlPlane() bool { return c.Spec.NodeImage != nil }
 
-// UsableTypes are the instance types that instances may be of, instanceType first and then the
-// fallback types in their order. Fallback types are usable once the cloud has found so.
-func (c *AWSNodeClass) UsableTypes() []string {
-	types := []string{c.Spec.InstanceType}
-	for _, t := range c.Status.InstanceTypes {
-		if t.Usable && slices.Contains(c.Spec.FallbackInstanceTypes, t.Type) {
-			types = append(types, t.Type)
+// NamedTypes are instanceType and the fallback types in their order, each once.
+func (s *AWSNodeClassSpec) NamedTypes() []string {
+	types := []string{s.InstanceType}
+	for _, t := range s.FallbackInstanceTypes {
+		if !slices.Contains(types, t) {
+			types = append(types, t)
 		}
 	}
 	return types
+}
+
+// UsableTypes are the instance types that instances may be of, instanceType first and then the
+// fallback types in their order. Fallback types are usable once the cloud has found so.
+func (c *AWSNodeClass) UsableTypes() []string {
+	return slices.DeleteFunc(c.Spec.NamedTypes(), func(t string) bool {
+		return t != c.Spec.InstanceType && !slices.ContainsFunc(c.Status.InstanceTypes,
+			func(s InstanceTypeStatus) bool { return s.Type == t && s.Usable })
+	})
 }

@@ -35,10 +35,16 @@ func (p Price) PoolCostPerHour(s *NodePoolStatus) float64 {
 }
 
 // PriceOf is the price of an instance of the type; nil where it is not known. It is known of the
-// class's own type alone: a node may be older than the class's last change.
+// types that the class names: a node may be older than the class's last change. A type that is not
+// usable has its price too, because nodes of it may exist.
 func (c *AWSNodeClass) PriceOf(instanceType string) *Price {
-	if instanceType != c.Spec.InstanceType {
-		return nil
+	if instanceType == c.Spec.InstanceType {
+		return c.Status.Price
 	}
-	return c.Status.Price
+	for i := range c.Status.InstanceTypes {
+		if t := &c.Status.InstanceTypes[i]; t.Type == instanceType {
+			return t.Price
+		}
+	}
+	return nil
 }

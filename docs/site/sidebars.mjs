@@ -24,7 +24,7 @@ export default {
     {
       type: 'category',
       label: 'Set up',
-      items: ['scheduler', 'webhook', 'certificates', 'rbac', 'aws', 'images', 'limits'],
+      items: ['scheduler', 'webhook', 'certificates', 'rbac', 'aws', 'choosing-types', 'images', 'limits'],
     },
     { type: 'category', label: 'Look up', items: ['api', 'flags', 'names', 'metrics'] },
     { type: 'category', label: 'Versions', items: ['versions', 'upgrade'] },

@@ -1,14 +1,13 @@
 package framework
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 
 	"github.com/stratos-sh/stratos/e2e/controlplane"
@@ -26,7 +25,7 @@ func ec2Program() program { return program{"ec2test", "e2e", "./framework/cmd/ec
 // and the go command takes a second to find that out.
 var upToDate sync.Map //nolint:gochecknoglobals // the rigs of a process share it
 
-// build compiles a program from the checkout that this source file belongs to. It is built in the
+// build compiles a program of the checkout that the working directory is in. It is built in the
 // checkout, where the go command finds it up to date the next time: to link it takes longer than
 // the start of an API server. It has no debug information, which would double that. The rig gets a
 // name of its own for it, under which another build leaves it alone. Not a copy: a file that this
@@ -63,11 +62,20 @@ func build(ctx context.Context, name string, what program, progress io.Writer) (
 	return mine, os.Link(linked, mine)
 }
 
-// checkout is the root of the repository that this source file belongs to.
+// checkout is the root of the repository that the working directory is in: make compiles with
+// -trimpath, after which nothing in a binary says where its source lies.
 func checkout() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok || !filepath.IsAbs(file) {
-		return "", errors.New("the rig was compiled with -trimpath, so it does not know where the sources are")
+	working, err := os.Getwd()
+	if err != nil {
+		return "", err
 	}
-	return filepath.Dir(filepath.Dir(filepath.Dir(file))), nil
+	for dir := working; ; dir = filepath.Dir(dir) {
+		file, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(file, []byte("module github.com/stratos-sh/stratos\n")) {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s is in no checkout of Stratos, whose programs the rig builds", working)
+		}
+	}
 }

@@ -66,7 +66,8 @@ load() {
   other=$!
   stratos_load
   registry_up
-  if [ "$suite" = cni ]; then cni_load; fi
+  if [ "$suite" != flannel ]; then agent_push; fi
+  if [ "$suite" = cni ]; then program_load $cilium_image "$root/e2e/cilium" . cilium; fi
   wait "$other"
 }
 
@@ -106,16 +107,14 @@ program_load() { # image, module, package, name
   load_image "$1:$tag"
 }
 
-# cni_load makes the images of the suite cni: the agent's goes to the registry, because the pool's nodes
-# pull it, and the part of Cilium's operator runs on the nodes that are always on.
-cni_load() {
+# agent_push puts the image of a network agent into the registry, because the pool's nodes pull it.
+agent_push() {
   local port
   program_image_only stratos-e2e/agent ./agent agent
   port=$(docker port "$registry" 5000/tcp | head -n 1)
   docker tag "stratos-e2e/agent:$(tag_of stratos-e2e/agent)" "$port/agent:1"
   docker push -q "$port/agent:1" >/dev/null
   docker rmi "$port/agent:1" >/dev/null
-  program_load $cilium_image "$root/e2e/cilium" . cilium
 }
 
 # load_image does it by ctr, which every node image has; `kind load` wants crictl.

@@ -12,6 +12,9 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
+// instanceType is that of all instances.
+const instanceType = "m5.large"
+
 // clusterName and clusterUID are ours; instances of other clusters carry strangerName, or our name
 // and strangerUID.
 const (
@@ -81,6 +84,7 @@ func (i *instance) node() string {
 	return "node-" + string(i.id)
 }
 func (i *instance) providerID() string { return "model:///" + i.zone + "/" + string(i.id) }
+func (i *instance) bootID() string     { return fmt.Sprintf("%s-%d", i.id, i.boot) }
 func (i *instance) gone() bool         { return i.state() == provider.InstanceTerminated }
 
 // ours reports whether the tags say that the instance is one of this cluster's pools.
@@ -192,7 +196,7 @@ func (c *cloud) seen(i *instance) *provider.Instance {
 
 func (i *instance) as(m *moment) *provider.Instance {
 	return &provider.Instance{
-		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: "m5.large", Zone: i.zone, Region: regionOr(i.region),
+		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: instanceType, Zone: i.zone, Region: regionOr(i.region),
 		LaunchTime: i.launched,
 		Tags:       maps.Clone(m.tags), StateReason: i.reason,
 	}
@@ -238,7 +242,7 @@ func (c *cloudClient) LaunchInstance(_ context.Context, class *v1alpha1.AWSNodeC
 		}
 		zone := []string{"x", "y"}[len(w.cloud.instances)%2]
 		if w.now.Before(w.trouble.scarce[zone]) {
-			return &provider.InsufficientCapacityError{Zone: zone, Type: "m5.large", Err: errors.New("none left")}
+			return &provider.InsufficientCapacityError{Zone: zone, Type: instanceType, Err: errors.New("none left")}
 		}
 		i := w.cloud.add(req.ClientToken, req.Tags)
 		i.region = regionOr(class.Spec.Region)
@@ -277,7 +281,7 @@ func (c *cloudClient) StartInstance(_ context.Context, id string) error {
 		}
 		if w.now.Before(w.trouble.scarce[i.zone]) {
 			i.refused = w.now
-			return &provider.InsufficientCapacityError{Zone: i.zone, Type: "m5.large", Err: errors.New("none left")}
+			return &provider.InsufficientCapacityError{Zone: i.zone, Type: instanceType, Err: errors.New("none left")}
 		}
 		i.started = w.now
 		w.rules.started(i)

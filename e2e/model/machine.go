@@ -159,6 +159,7 @@ func (w *World) register(i *instance) {
 		"pods": resource.MustParse("20")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
 		LastHeartbeatTime: w.second()}}
+	n.Status.NodeInfo.BootID = i.bootID()
 	w.api.put(kindNode, n)
 }
 
@@ -176,6 +177,7 @@ func (w *World) report(i *instance, boot int) {
 	w.cloud.forget(i)
 	w.die(i)
 	w.api.editNode(i.node(), func(n *corev1.Node) {
+		n.Status.NodeInfo.BootID = i.bootID()
 		say(n, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", w.second())
 		if w.network.monitoring {
 			say(n, networkingReady, corev1.ConditionTrue, "NetworkingIsReady", w.second())

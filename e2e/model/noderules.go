@@ -37,6 +37,9 @@ func (r *rules) nodeChanged(old, n *corev1.Node) {
 		return
 	}
 	r.persons(old, n)
+	if old != nil {
+		r.lastStart(old, n)
+	}
 	if old == nil || stateOf(old) == stateOf(n) {
 		return
 	}

@@ -135,6 +135,7 @@ func NewWorld(seed uint64, journal func(string)) *World {
 // resolvedClass is a class that is ready: nothing runs the loop that asks the cloud for it.
 func resolvedClass(name string) *v1alpha1.AWSNodeClass {
 	c := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Spec.InstanceType = instanceType
 	c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
 		Reason: string(v1alpha1.ReasonResolved)}}
 	return c

@@ -18,9 +18,9 @@ type PoolNodes struct {
 	// Nodes are as a pod would find each of them that is alone there with the pods of DaemonSets,
 	// sorted by name.
 	Nodes []*decide.Node
-	// Pattern is the first Node by name whose kubelet has reported what it offers, nil where there is
-	// none: what a new node of the pool will be like.
-	Pattern *corev1.Node
+	// Patterns are what a new node of the pool may be like: of each instance type the first Node by
+	// name whose kubelet has reported what it offers.
+	Patterns []*corev1.Node
 }
 
 // Pools returns all pools with their nodes, sorted by name. It is asked about each pending pod, so
@@ -60,13 +60,18 @@ func (s *State) makePools() []PoolNodes {
 		p := PoolNodes{Pool: s.pools[name], Nodes: make([]*decide.Node, len(of))}
 		for i, e := range of {
 			p.Nodes[i] = e.base
-			if p.Pattern == nil && len(e.object.Status.Allocatable) > 0 {
-				p.Pattern = e.object
+			if len(e.object.Status.Allocatable) > 0 && !slices.ContainsFunc(p.Patterns, sameType(e.object)) {
+				p.Patterns = append(p.Patterns, e.object)
 			}
 		}
 		pools = append(pools, p)
 	}
 	return pools
+}
+
+func sameType(a *corev1.Node) func(b *corev1.Node) bool {
+	const label = corev1.LabelInstanceTypeStable
+	return func(b *corev1.Node) bool { return a.Labels[label] == b.Labels[label] }
 }
 
 // IsPublished reports whether some replica has published a claim of the pod on a node of a pool.

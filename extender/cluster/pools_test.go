@@ -18,8 +18,8 @@ func TestPoolsFollowEveryChange(t *testing.T) {
 		Nodes  []string
 		States []v1alpha1.NodeState
 		// CPU is what pods of DaemonSets take; a node that offers nothing yet has no room for any.
-		CPU     []int64
-		Pattern string
+		CPU      []int64
+		Patterns []string
 	}
 	v, _ := newTestView() // has pool p
 	unknown := func(n *corev1.Node) { n.Status.Allocatable = nil }
@@ -30,25 +30,36 @@ func TestPoolsFollowEveryChange(t *testing.T) {
 	}{
 		{"nothing", func() {}, []seen{{Pool: "p"}}},
 		{"a node", func() { v.SetNode(poolNode("b", v1alpha1.StateStandby)) },
-			[]seen{{Pool: "p", Nodes: []string{"b"}, States: []v1alpha1.NodeState{"standby"}, CPU: []int64{0}, Pattern: "b"}}},
+			[]seen{{Pool: "p", Nodes: []string{"b"}, States: []v1alpha1.NodeState{"standby"}, CPU: []int64{0},
+				Patterns: []string{"b"}}}},
 		{"a node that has not reported yet", func() { v.SetNode(poolNode("a", v1alpha1.StateWarmup, unknown)) },
 			[]seen{{Pool: "p", Nodes: []string{"a", "b"}, States: []v1alpha1.NodeState{"warmup", "standby"},
-				CPU: []int64{0, 0}, Pattern: "b"}}},
+				CPU: []int64{0, 0}, Patterns: []string{"b"}}}},
 		{"a DaemonSet", func() { v.SetDaemonSet(agents()) },
 			[]seen{{Pool: "p", Nodes: []string{"a", "b"}, States: []v1alpha1.NodeState{"warmup", "standby"},
-				CPU: []int64{0, 100}, Pattern: "b"}}},
+				CPU: []int64{0, 100}, Patterns: []string{"b"}}}},
 		{"a pod on a node", func() { v.SetPod(cpuPod("x", "b")) },
 			[]seen{{Pool: "p", Nodes: []string{"a", "b"}, States: []v1alpha1.NodeState{"warmup", "standby"},
-				CPU: []int64{0, 100}, Pattern: "b"}}},
+				CPU: []int64{0, 100}, Patterns: []string{"b"}}}},
 		{"a start", func() { v.SetNode(poolNode("b", v1alpha1.StateStarting)) },
 			[]seen{{Pool: "p", Nodes: []string{"a", "b"}, States: []v1alpha1.NodeState{"warmup", "starting"},
-				CPU: []int64{0, 100}, Pattern: "b"}}},
+				CPU: []int64{0, 100}, Patterns: []string{"b"}}}},
 		{"a status of the pool", func() {
 			p := poolObject("p", 1)
 			p.Status.Total = 2
 			v.SetPool(p)
 		}, []seen{{Pool: "p", Total: 2, Nodes: []string{"a", "b"}, States: []v1alpha1.NodeState{"warmup", "starting"},
-			CPU: []int64{0, 100}, Pattern: "b"}}},
+			CPU: []int64{0, 100}, Patterns: []string{"b"}}}},
+		{"nodes of another type", func() {
+			another := func(n *corev1.Node) { n.Labels[corev1.LabelInstanceTypeStable] = "m6i.large" }
+			v.SetNode(poolNode("c", v1alpha1.StateStarting, another))
+			v.SetNode(poolNode("d", v1alpha1.StateStarting, another))
+		}, []seen{{Pool: "p", Total: 2, Nodes: []string{"a", "b", "c", "d"},
+			States: []v1alpha1.NodeState{"warmup", "starting", "starting", "starting"},
+			CPU:    []int64{0, 100, 100, 100}, Patterns: []string{"b", "c"}}}},
+		{"nodes that are gone", func() { v.DeleteNode("c"); v.DeleteNode("d") },
+			[]seen{{Pool: "p", Total: 2, Nodes: []string{"a", "b"}, States: []v1alpha1.NodeState{"warmup", "starting"},
+				CPU: []int64{0, 100}, Patterns: []string{"b"}}}},
 		{"a node that is gone", func() { v.DeleteNode("b") },
 			[]seen{{Pool: "p", Total: 2, Nodes: []string{"a"}, States: []v1alpha1.NodeState{"warmup"}, CPU: []int64{0}}}},
 		{"another pool", func() { v.SetPool(poolObject("o", 1)) },
@@ -65,8 +76,8 @@ func TestPoolsFollowEveryChange(t *testing.T) {
 				s.Nodes, s.States = append(s.Nodes, string(n.Name)), append(s.States, n.State)
 				s.CPU = append(s.CPU, n.Used.MilliCPU)
 			}
-			if p.Pattern != nil {
-				s.Pattern = p.Pattern.Name
+			for _, n := range p.Patterns {
+				s.Patterns = append(s.Patterns, n.Name)
 			}
 			got = append(got, s)
 		}

@@ -61,7 +61,7 @@ func (c *Checker) Launch(ctx context.Context, class *v1alpha1.AWSNodeClass, req 
 		return err
 	}
 	for _, subnet := range inOrder(class.Status.Subnets, 0) {
-		in := r.request(&class.Spec, class.Status, subnet, req, data)
+		in := r.request(class, class.Spec.InstanceType, subnet, req, data)
 		in.DryRun = aws.Bool(true)
 		_, err := r.client.RunInstances(ctx, in)
 		if err := checked(limiter.RunInstances, "", err); err != nil {

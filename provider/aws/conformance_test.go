@@ -33,6 +33,12 @@ func TestAWSConforms(t *testing.T) {
 				r.server.Script(denied())
 				return "eu-west-1"
 			},
+			Fallback: &providertest.Fallback{
+				First: "m5.large", Next: "m6i.large", Dry: r.dry,
+				Launch: func(ctx context.Context, req provider.LaunchRequest) (*provider.Instance, error) {
+					return cloud.LaunchInstance(ctx, withFallback("m6i.large"), req)
+				},
+			},
 		}
 	})
 }

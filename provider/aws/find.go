@@ -66,10 +66,11 @@ func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	imageOf imageFinder) (v1alpha1.AWSNodeClassStatus, error) {
 	var none v1alpha1.AWSNodeClassStatus
 	spec := &class.Spec
-	size, err := f.size(ctx, spec)
+	sizes, err := f.sizes(ctx, spec)
 	if err != nil {
 		return none, err
 	}
+	size := sizes[spec.InstanceType]
 	image, err := imageOf(ctx, class, size)
 	if err != nil {
 		return none, err
@@ -88,7 +89,8 @@ func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	found := v1alpha1.AWSNodeClassStatus{
 		AMI: aws.ToString(image.ImageId), NodeImage: image.nodeImage,
 		Architecture: kubernetesArchitecture(image.Architecture), Capacity: capacityOf(size, spec, image.Image),
-		Price: f.prices.Of(spec.InstanceType, pricedVolumes(spec, image.Image)),
+		Price:         f.prices.Of(spec.InstanceType, pricedVolumes(spec, image.Image)),
+		InstanceTypes: f.instanceTypes(spec, sizes, image.Image),
 	}
 	for _, s := range subnets {
 		found.Subnets = append(found.Subnets, v1alpha1.ResolvedSubnet{ID: aws.ToString(s.SubnetId),
@@ -111,22 +113,6 @@ func about(field, operation string, err error) error {
 		return wrong(field, "%v", words(err))
 	}
 	return subject{operation: operation}.typed(err)
-}
-
-func (f *finder) size(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec) (*types.InstanceTypeInfo, error) {
-	out, err := f.region.client.DescribeInstanceTypes(ctx,
-		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(spec.InstanceType)}})
-	if err != nil {
-		return nil, about(fieldType, "DescribeInstanceTypes", err)
-	}
-	if len(out.InstanceTypes) == 0 {
-		return nil, wrong(fieldType, "%s does not exist in %s", spec.InstanceType, f.region.name)
-	}
-	size := &out.InstanceTypes[0]
-	if spec.HibernationEnabled() && !aws.ToBool(size.HibernationSupported) {
-		return nil, wrong("spec.hibernation.enabled", "EC2 cannot hibernate %s", spec.InstanceType)
-	}
-	return size, nil
 }
 
 // image is an imageFinder for the image that the class means now.

@@ -19,11 +19,11 @@ import (
 	"github.com/stratos-sh/stratos/provider/userdata"
 )
 
-// LaunchInstance launches one instance of the class, in the first of its subnets, in the order of
-// the request's number, whose zone has the type and which has an address. The same request returns
-// the same instance, also where the class has changed since. A request that was refused may be made
-// again, with another class too. Errors: NotFound (the instance of the request has ended),
-// InvalidConfig, InsufficientCapacity, RateLimit.
+// LaunchInstance launches one instance of the class: as the first of its usable types that a zone
+// has, in the first subnet there, in the order of the request's number, that has an address. The
+// same request returns the same instance, also where the class has changed since. A request that
+// was refused may be made again, with another class too. Errors: NotFound (the instance of the
+// request has ended), InvalidConfig, InsufficientCapacity, RateLimit.
 func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
 	if class == nil {
@@ -36,22 +36,33 @@ func (c *Cloud) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass
 	if err != nil {
 		return nil, err
 	}
-	status, current := class.Status, class.Status.ObservedGeneration == class.Generation && resolved(class)
+	current := class.Status.ObservedGeneration == class.Generation && resolved(class)
 	if !current {
-		if status, err = c.find(ctx, r, class, r.classes.imageOrLast); err != nil {
+		if class, err = c.found(ctx, r, class); err != nil {
 			return nil, err
 		}
 	}
-	instance, err := r.launch(ctx, &class.Spec, status, req)
+	instance, err := r.launch(ctx, class, req)
 	if current && goneStale(err) {
 		// What the class's status says was true once. The loop that writes it will find out too, in its
 		// time.
-		if status, err = c.find(ctx, r, class, r.classes.imageOrLast); err != nil {
+		if class, err = c.found(ctx, r, class); err != nil {
 			return nil, err
 		}
-		return r.launch(ctx, &class.Spec, status, req)
+		return r.launch(ctx, class, req)
 	}
 	return instance, err
+}
+
+// found is the class with the status that EC2 gives it now.
+func (c *Cloud) found(ctx context.Context, r *region, class *v1alpha1.AWSNodeClass) (*v1alpha1.AWSNodeClass, error) {
+	status, err := c.find(ctx, r, class, r.classes.imageOrLast)
+	if err != nil {
+		return nil, err
+	}
+	class = class.DeepCopy()
+	class.Status = status
+	return class, nil
 }
 
 // resolved reports whether the status says everything that a launch needs.
@@ -68,57 +79,36 @@ func goneStale(err error) bool {
 		wrong.Field == fieldGroups)
 }
 
-// launch goes round the subnets. The error is that of the last subnet that was tried, or the reason
-// for which none was.
-func (r *region) launch(ctx context.Context, spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus,
+// launch tries the offers one after another. The error is that of the last call with the first
+// type, or the reason for which there was none.
+func (r *region) launch(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
-	data, err := userdata.OfLaunch(spec, status.Bootstrap, req.Registration)
+	data, err := userdata.OfLaunch(&class.Spec, class.Status.Bootstrap, req.Registration)
 	if err != nil {
 		return nil, err
 	}
-	subnets := inOrder(status.Subnets, req.Number)
-	if req.Zone != "" {
-		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != req.Zone })
-	}
-	if len(subnets) == 0 {
+	offers := r.offers(class, req)
+	if len(offers) == 0 {
 		return nil, &provider.InvalidConfigError{Field: fieldSubnets, Reason: fmt.Sprintf("none is in zone %q", req.Zone)}
 	}
-	// Where a call of this request may have launched, only EC2's answer to the same call tells.
-	isOpen := func(s v1alpha1.ResolvedSubnet) bool { return r.tokens.isOpen(keyOf(req.ClientToken, s)) }
-	if n := slices.IndexFunc(subnets, isOpen); n >= 0 {
-		subnets = slices.Insert(slices.Delete(slices.Clone(subnets), n, n+1), 0, subnets[n])
-	}
-	var last error
-	for _, subnet := range subnets {
-		zone, here := offering{zone: subnet.Zone, kind: spec.InstanceType}, offering{zone: subnet.ID}
-		if until := r.launches.until(time.Now(), zone, here); !until.IsZero() && !isOpen(subnet) {
-			if last == nil {
-				last = &provider.InsufficientCapacityError{Type: spec.InstanceType, Zone: subnet.Zone,
-					Err: fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}
-			}
+	var before refusals
+	for _, o := range offers {
+		if !r.tokens.isOpen(o.key) && r.leavesOut(o, &before) {
 			continue
 		}
-		if err := r.quotas.check(spec.InstanceType, subnet.Zone, time.Now()); err != nil && !isOpen(subnet) {
-			return nil, err
-		}
-		instance, err := r.launchIn(ctx, keyOf(req.ClientToken, subnet), r.request(spec, status, subnet, req, data))
-		about := subject{operation: "RunInstances", kind: spec.InstanceType, zone: subnet.Zone}
-		last = about.typed(err)
-		r.quotas.answered(spec.InstanceType, last, time.Now())
+		instance, err := r.launchIn(ctx, o.key, r.request(class, o.kind, o.subnet, req, data))
+		about := subject{operation: "RunInstances", kind: o.kind, zone: o.subnet.Zone}
+		failed := about.typed(err)
+		r.quotas.answered(o.kind, failed, time.Now())
 		if err == nil {
-			r.launches.worked(zone, here)
+			r.launches.worked(o.room(), o.addresses())
 			return instance, nil
 		}
-		switch classify(err).means {
-		case meansCapacity:
-			r.launches.refused(time.Now(), zone)
-		case meansAddresses:
-			r.launches.refused(time.Now(), here)
-		case meansQuota, meansRate, meansWrong, meansOther, meansMissing, meansState, meansForbidden:
-			return nil, last // the same in every subnet
+		if !r.goesOn(o, err, failed, &before) {
+			return nil, failed
 		}
 	}
-	return nil, last
+	return nil, before.err()
 }
 
 // launchIn launches in one subnet, under the token that the request has there now. Where the token
@@ -179,46 +169,13 @@ func (r *region) launchedUnder(ctx context.Context, token string) (*provider.Ins
 	return found[0], nil
 }
 
-// inOrder returns the subnets in the order in which the launch of that number tries them: each
-// number begins one zone later and, after all zones, one subnet later. It depends on nothing else,
-// so that a launch that is asked for again goes where it went.
-func inOrder(subnets []v1alpha1.ResolvedSubnet, number int64) []v1alpha1.ResolvedSubnet {
-	sorted := slices.Clone(subnets)
-	slices.SortFunc(sorted, func(a, b v1alpha1.ResolvedSubnet) int {
-		if a.Zone != b.Zone {
-			return strings.Compare(a.Zone, b.Zone)
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
-	byZone, zones := map[string][]v1alpha1.ResolvedSubnet{}, []string{}
-	for _, s := range sorted {
-		if byZone[s.Zone] == nil {
-			zones = append(zones, s.Zone)
-		}
-		byZone[s.Zone] = append(byZone[s.Zone], s)
-	}
-	var out []v1alpha1.ResolvedSubnet
-	if len(zones) == 0 {
-		return out
-	}
-	number = max(number, 0)
-	for round := int64(0); len(out) < len(subnets); round++ {
-		for n := range zones {
-			here := byZone[zones[(int(number%int64(len(zones)))+n)%len(zones)]]
-			if round < int64(len(here)) {
-				out = append(out, here[(number/int64(len(zones))+round)%int64(len(here))])
-			}
-		}
-	}
-	return out
-}
-
 // request words a launch with its user data, all but its client token.
-func (r *region) request(spec *v1alpha1.AWSNodeClassSpec, status v1alpha1.AWSNodeClassStatus,
-	subnet v1alpha1.ResolvedSubnet, req provider.LaunchRequest, data string) *ec2.RunInstancesInput {
+func (r *region) request(class *v1alpha1.AWSNodeClass, kind string, subnet v1alpha1.ResolvedSubnet,
+	req provider.LaunchRequest, data string) *ec2.RunInstancesInput {
+	spec, status := &class.Spec, &class.Status
 	in := &ec2.RunInstancesInput{
 		MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
-		ImageId: aws.String(status.AMI), InstanceType: types.InstanceType(spec.InstanceType),
+		ImageId: aws.String(status.AMI), InstanceType: types.InstanceType(kind),
 		SubnetId: aws.String(subnet.ID), SecurityGroupIds: slices.Clone(status.SecurityGroups),
 		BlockDeviceMappings: volumesOf(spec.BlockDeviceMappings), IamInstanceProfile: profileOf(spec.IAMInstanceProfile),
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{

@@ -49,14 +49,9 @@ func capacityOf(size *types.InstanceTypeInfo, spec *v1alpha1.AWSNodeClassSpec, i
 			capacity[name] = *resource.NewQuantity(n, format)
 		}
 	}
-	cpus := int64(0)
-	if size.VCpuInfo != nil {
-		cpus = int64(aws.ToInt32(size.VCpuInfo.DefaultVCpus))
-	}
+	cpus := vCPUs(size)
 	set(corev1.ResourceCPU, cpus, resource.DecimalSI)
-	if size.MemoryInfo != nil {
-		set(corev1.ResourceMemory, aws.ToInt64(size.MemoryInfo.SizeInMiB)*mebi, resource.BinarySI)
-	}
+	set(corev1.ResourceMemory, memoryOf(size), resource.BinarySI)
 	pods := int64(spec.MaxPods())
 	if pods == 0 {
 		pods = podsOf(size.NetworkInfo, cpus)

@@ -3,22 +3,23 @@ package aws
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-
-	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
 // listLag is how long EC2's descriptions may lag behind a launch: "gradually up to five minutes"
 // (AWS documentation, "Ensuring idempotency in Amazon EC2 API requests").
 const listLag = 5 * time.Minute
 
-// tokenKey is a launch request in one subnet: EC2 refuses a token that is used again with another
-// subnet.
-type tokenKey struct{ request, subnet string }
+// tokenKey is a launch request in one subnet, as one type: EC2 refuses a token that is used again
+// with another subnet or type. kind is that of a fallback type, empty for the class's first type: a
+// request that may have launched finds its instance again where the class names another first type
+// since.
+type tokenKey struct{ request, subnet, kind string }
 
 // tokens remembers which client token a request has in a subnet. EC2 keeps the token of a refused
 // launch with its parameters, so a refusal that surely launched nothing ends the token, and the
@@ -69,6 +70,9 @@ func (t *tokens) use(key tokenKey, now time.Time) *string {
 // token is the client token of that number.
 func (k tokenKey) token(number int) string {
 	text := k.request + "/" + k.subnet
+	if k.kind != "" {
+		text += "/" + k.kind
+	}
 	if number > 0 {
 		text += "/" + strconv.Itoa(number)
 	}
@@ -84,6 +88,21 @@ func (t *tokens) isOpen(key tokenKey) bool {
 	return s != nil && s.open
 }
 
+// openKinds are the fallback types as which the request may have launched an instance that no
+// answer has shown, sorted.
+func (t *tokens) openKinds(request string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var kinds []string
+	for key, s := range t.known {
+		if key.request == request && s.open && key.kind != "" {
+			kinds = append(kinds, key.kind)
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
 // ended takes in how a call under the request's token ended; nil: it launched, or had launched
 // before.
 func (t *tokens) ended(key tokenKey, err error) {
@@ -95,6 +114,8 @@ func (t *tokens) ended(key tokenKey, err error) {
 		s.open, s.mismatched = false, time.Time{}
 	case launchedNothing(err, s.open):
 		s.next()
+	case isUnauthorized(err):
+		// It launched nothing. The token stays: an earlier process may have launched under it.
 	case classify(err).means == meansOther, classify(err).means == meansRate:
 		s.open = true // the SDK may have made it several times, and one answer was lost
 	}
@@ -145,9 +166,4 @@ func launchedNothing(err error, open bool) bool {
 	case meansRate, meansOther, meansMissing, meansState:
 	}
 	return false
-}
-
-// keyOf is the request of that client token in the subnet.
-func keyOf(token string, subnet v1alpha1.ResolvedSubnet) tokenKey {
-	return tokenKey{request: token, subnet: subnet.ID}
 }

@@ -29,6 +29,20 @@ func subjectOf(api API) providertest.Subject {
 				t.Fatal(err)
 			}
 		},
+		Fallback: &providertest.Fallback{
+			First: "m5.large", Next: "m6i.large",
+			Launch: func(ctx context.Context, req provider.LaunchRequest) (*provider.Instance, error) {
+				two := nodeClass("m5.large")
+				two.Spec.FallbackInstanceTypes = []string{"m6i.large"}
+				return api.LaunchInstance(ctx, two, req)
+			},
+			Dry: func(t *testing.T, kind, zone string) {
+				f := Fault{Kind: FaultInsufficientCapacity, Op: OpLaunch, Type: kind, Zone: zone}
+				if _, err := api.AddFault(t.Context(), f); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
 	}
 }
 

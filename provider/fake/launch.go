@@ -124,14 +124,17 @@ func (c *Cloud) bootstrapOf(class *v1alpha1.AWSNodeClass) (*v1alpha1.BootstrapSt
 	return &v1alpha1.BootstrapStatus{Family: class.Spec.BootstrapFamily(), Cluster: cluster}, nil
 }
 
-// fingerprint identifies the parameters of a launch.
+// fingerprint identifies the parameters of a launch. The fallback types are none of them: which of
+// them it takes is not the caller's.
 func fingerprint(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest, data string) ([sha256.Size]byte, error) {
+	spec := class.Spec
+	spec.FallbackInstanceTypes = nil
 	text, err := json.Marshal(struct {
 		Spec     v1alpha1.AWSNodeClassSpec
 		UserData string
 		Zone     string
 		Tags     map[string]string
-	}{class.Spec, data, req.Zone, req.Tags})
+	}{spec, data, req.Zone, req.Tags})
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("launch parameters: %w", err)
 	}
@@ -144,7 +147,7 @@ func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provi
 		return nil, &provider.InvalidConfigError{Field: "instanceType",
 			Reason: fmt.Sprintf("unknown instance type %q", class.Spec.InstanceType)}
 	}
-	subnet, err := c.pickSubnet(b, class, req)
+	kind, subnet, err := c.pickOffer(b, class, req)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +155,7 @@ func (c *Cloud) launch(b *simcloud.Book, class *v1alpha1.AWSNodeClass, req provi
 	maps.Copy(tags, class.Spec.Tags)
 	maps.Copy(tags, req.Tags)
 	return b.Launch(simcloud.LaunchSpec{
-		Type: class.Spec.InstanceType, Region: c.regionOf(class), Zone: subnet.Zone, Subnet: subnet.ID,
+		Type: kind, Region: c.regionOf(class), Zone: subnet.Zone, Subnet: subnet.ID,
 		UserData: data, Tags: tags,
 	}), nil
 }
@@ -164,28 +167,35 @@ func (c *Cloud) regionOf(class *v1alpha1.AWSNodeClass) string {
 	return c.region
 }
 
-// pickSubnet goes round the class's subnets, from the one of the request's number on, and takes the
-// first with an address and capacity in its zone. What other pools launch has no part in it. The
-// error is the one of the last subnet that was tried.
-func (c *Cloud) pickSubnet(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
-	req provider.LaunchRequest) (v1alpha1.ResolvedSubnet, error) {
+// pickOffer goes round the class's subnets, from the one of the request's number on, with the first
+// type and then with each other usable one. It takes the first subnet with an address and capacity
+// for the type in its zone. What other pools launch has no part in it. The error is the one of the
+// last subnet that was tried with the first type.
+func (c *Cloud) pickOffer(b *simcloud.Book, class *v1alpha1.AWSNodeClass,
+	req provider.LaunchRequest) (string, v1alpha1.ResolvedSubnet, error) {
 	subnets := c.subnetsOf(class)
 	if req.Zone != "" {
 		subnets = slices.DeleteFunc(subnets, func(s v1alpha1.ResolvedSubnet) bool { return s.Zone != req.Zone })
 	}
 	if len(subnets) == 0 {
-		return v1alpha1.ResolvedSubnet{}, &provider.InvalidConfigError{Field: "zone",
+		return "", v1alpha1.ResolvedSubnet{}, &provider.InvalidConfigError{Field: "zone",
 			Reason: fmt.Sprintf("no subnet of the class is in zone %q", req.Zone)}
 	}
 	first := int(max(req.Number, 0) % int64(len(subnets)))
 	var last error
-	for i := range subnets {
-		subnet := subnets[(first+i)%len(subnets)]
-		if last = c.subnetRefusal(b, class.Spec.InstanceType, subnet); last == nil {
-			return subnet, nil
+	for _, kind := range c.usableTypes(class) {
+		for i := range subnets {
+			subnet := subnets[(first+i)%len(subnets)]
+			err := c.subnetRefusal(b, kind, subnet)
+			if err == nil {
+				return kind, subnet, nil
+			}
+			if kind == class.Spec.InstanceType {
+				last = err
+			}
 		}
 	}
-	return v1alpha1.ResolvedSubnet{}, last
+	return "", v1alpha1.ResolvedSubnet{}, last
 }
 
 func (c *Cloud) subnetRefusal(b *simcloud.Book, kind string, subnet v1alpha1.ResolvedSubnet) error {
@@ -257,6 +267,7 @@ func (c *Cloud) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 		if len(status.SecurityGroups) == 0 {
 			status.SecurityGroups = []string{"sg-fake"}
 		}
+		status.InstanceTypes = c.instanceTypes(&class.Spec)
 		status.Capacity = size.Capacity.DeepCopy()
 		if pods := class.Spec.MaxPods(); pods > 0 {
 			status.Capacity[corev1.ResourcePods] = *resource.NewQuantity(int64(pods), resource.DecimalSI)

@@ -24,13 +24,9 @@ func compareStrings[T ~string](a, b T) int { return cmp.Compare(a, b) }
 
 // defaultLabels are those that every kubelet sets on its Node.
 func (m *machine) defaultLabels() map[string]string {
-	arch := m.size.Arch
-	if arch == "" {
-		arch = "amd64"
-	}
 	return map[string]string{
 		corev1.LabelHostname:           string(m.name),
-		corev1.LabelArchStable:         arch,
+		corev1.LabelArchStable:         archOf(m.size),
 		corev1.LabelOSStable:           "linux",
 		corev1.LabelInstanceTypeStable: m.Type,
 		corev1.LabelTopologyZone:       m.Zone,

@@ -32,6 +32,18 @@ type Subject struct {
 	// FailRegion launches an instance in another region than Launch does, has that region answer
 	// nothing any more, and returns its name. nil: the cloud has one region.
 	FailRegion func(t *testing.T) string
+	// Fallback are launches of a class with a fallback type. nil: classes of the cloud have none.
+	Fallback *Fallback
+}
+
+// Fallback is a class with two types.
+type Fallback struct {
+	// Launch is Subject.Launch for the class.
+	Launch func(ctx context.Context, req provider.LaunchRequest) (*provider.Instance, error)
+	// First and Next are its types.
+	First, Next string
+	// Dry leaves no capacity in the zone for launches of the type.
+	Dry func(t *testing.T, kind, zone string)
 }
 
 // Run runs the suite. create is called for each case.
@@ -57,6 +69,7 @@ func Run(t *testing.T, create func(t *testing.T) Subject) {
 		"updating tags sets some and leaves the others":            updateTags,
 		"what is returned is the caller's to change":               copies,
 		"an ended context ends each call without effect":           endedContext,
+		"a launch takes another zone before another type":          fallbackTypes,
 		"a start asked by many at once is one start":               concurrentStarts,
 		"the provider id ends in the instance id and names a zone": identity,
 	}
@@ -158,6 +171,43 @@ func launchZone(t *testing.T, s Subject) {
 	if !provider.IsInvalidConfig(err) {
 		t.Errorf("a launch for a zone that the class does not have: %v, want an invalid configuration", err)
 	}
+}
+
+// fallbackTypes makes the first type end in one zone after the other, so that launches without a
+// zone take the next zone, and then the next type.
+func fallbackTypes(t *testing.T, s Subject) {
+	f := s.Fallback
+	if f == nil {
+		return
+	}
+	launchOf := func(token, zone, kind string) *provider.Instance {
+		req := provider.LaunchRequest{ClientToken: token, Zone: zone, Tags: map[string]string{"launch": token}}
+		i, err := f.Launch(t.Context(), req)
+		must(t, "launch "+token, err)
+		if i.Type != kind || zone != "" && i.Zone != zone {
+			t.Fatalf("launch %s is of type %s in %s, want %s in %q", token, i.Type, i.Zone, kind, zone)
+		}
+		s.WaitFor(t, i.ID, provider.InstanceRunning)
+		again, err := f.Launch(t.Context(), req)
+		must(t, "launch again "+token, err)
+		all, err := s.Provider.ListInstances(t.Context(), req.Tags)
+		must(t, "list", err)
+		if again.ID != i.ID || len(all) != 1 {
+			t.Errorf("launch %s made %s and %s, %d instances", token, i.ID, again.ID, len(all))
+		}
+		return i
+	}
+	first := launchOf("all-zones", "", f.First)
+	f.Dry(t, f.First, first.Zone)
+	second := launchOf("another-zone", "", f.First)
+	if second.Zone == first.Zone {
+		t.Errorf("a launch as %s went to %s, which has none", f.First, second.Zone)
+	}
+	launchOf("one-zone", first.Zone, f.Next)
+	f.Dry(t, f.First, second.Zone)
+	third := launchOf("the-last-zone", "", f.First)
+	f.Dry(t, f.First, third.Zone)
+	launchOf("no-zone", "", f.Next)
 }
 
 func launchesAreSeparate(t *testing.T, s Subject) {

@@ -172,6 +172,14 @@ func (d settingsDocument) warnings() []Problem {
 	return append(found, d.bindWarnings()...)
 }
 
+// HasStaticMemory reports whether the text is Bottlerocket's TOML and sets the memory manager's
+// policy Static. Bottlerocket keeps the manager's state file over a boot, and its kubelet exits
+// where the memory of the machine differs from the file's.
+func HasStaticMemory(user string) bool {
+	doc, err := readSettings(decoded(user))
+	return err == nil && doc.kubernetes["memory-manager-policy"] == "Static"
+}
+
 // bindWarnings names the commands that put containerd and the kubelet on the instance store.
 func (d settingsDocument) bindWarnings() []Problem {
 	var found []Problem

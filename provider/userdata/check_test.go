@@ -334,3 +334,20 @@ func TestRegistersLabel(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestHasStaticMemory: in Bottlerocket's TOML, whatever way it is encoded.
+func TestHasStaticMemory(t *testing.T) {
+	static := "[settings.kubernetes]\nmemory-manager-policy = \"Static\"\n"
+	for text, want := range map[string]bool{
+		static: true, "settings.kubernetes.memory-manager-policy = \"Static\"": true, zipped(t, static): true, "": false,
+		"[settings.kubernetes]\ncpu-manager-policy = \"static\"\n":           false,
+		"[settings.kubernetes]\nmemory-manager-policy = \"None\"\n":          false,
+		"[settings.kubelet]\nmemory-manager-policy = \"Static\"\n":           false,
+		nodeConfigWith("  kubelet: {config: {memoryManagerPolicy: Static}}"): false,
+		"#!/bin/bash\necho memory-manager-policy\n":                          false,
+	} {
+		if got := HasStaticMemory(text); got != want {
+			t.Errorf("%v, want %v, of %q", got, want, text)
+		}
+	}
+}

@@ -89,6 +89,7 @@ func installedFiles(c Cluster, k Kubelet, token string) ([]installedFile, error)
 		{"stratos-join", "/usr/local/sbin/stratos-join", "0755"},
 		{joinUnit, "/etc/systemd/system/" + joinUnit, "0644"},
 		{"first-boot.conf", "/run/systemd/system/" + joinUnit + ".d/first-boot.conf", "0644"},
+		{"kubelet-order.conf", "/etc/systemd/system/kubelet.service.d/stratos-order.conf", "0644"},
 	} {
 		text, err := kubeadmFiles.ReadFile("kubeadm/" + f.name)
 		if err != nil {

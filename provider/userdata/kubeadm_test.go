@@ -319,8 +319,10 @@ func TestTheFirstBootInstallsTheUnit(t *testing.T) {
 	}
 	for path, want := range map[string]fs.FileMode{
 		"etc/stratos/join.yaml": 0o600, "etc/stratos/cluster.conf": 0o600, "usr/local/sbin/stratos-join": 0o755,
-		"etc/tmpfiles.d/stratos-kubelet-state.conf": 0o644,
-		"etc/systemd/system/stratos-join.service":   0o644, "run/systemd/system/stratos-join.service.d/first-boot.conf": 0o644,
+		"etc/tmpfiles.d/stratos-kubelet-state.conf":                 0o644,
+		"etc/systemd/system/kubelet.service.d/stratos-order.conf":   0o644,
+		"etc/systemd/system/stratos-join.service":                   0o644,
+		"run/systemd/system/stratos-join.service.d/first-boot.conf": 0o644,
 	} {
 		info, err := os.Stat(m.path(path))
 		if err != nil {

@@ -44,10 +44,10 @@ func RegisterObjects(registerer prometheus.Registerer, reader client.Reader,
 			"Nodes of the pool that are in their state for longer than it may last, and 5 minutes more: warmup, starting, stopping and terminating ones.",
 			[]string{"pool", "state"}, nil),
 		cost: prometheus.NewDesc("stratos_nodepool_cost_per_hour",
-			"What the pool's nodes of the state cost per hour, by status.price of the node class. Nodes without a price are not in it.",
+			"What the pool's nodes of the state cost per hour, by the price of their instance type in the status of the node class. Nodes without a price are not in it.",
 			[]string{"pool", "state", "currency"}, nil),
 		unpriced: prometheus.NewDesc("stratos_nodepool_unpriced_nodes",
-			"Nodes of the pool whose price is not known: the node class has no status.price, or another instance type than the node.",
+			"Nodes of the pool whose price is not known: the status of the node class has no price of the node's instance type.",
 			[]string{"pool"}, nil),
 	})
 }

@@ -201,6 +201,9 @@ func (c *Reconciler) conditions(class v1alpha1.NodeClass, pools []string, found 
 		set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonResolved,
 			"the cloud has everything that the class names")
 	}
+	if found.failed == nil {
+		setInstanceTypes(class, set)
+	}
 	if len(pools) > 0 {
 		const shown = 10 // a message is no inventory
 		set(v1alpha1.ConditionInUse, metav1.ConditionTrue, v1alpha1.ReasonReferred,
@@ -223,6 +226,7 @@ func (c *Reconciler) report(ctx context.Context, class v1alpha1.NodeClass, was a
 		c.Events.Eventf(class, nil, corev1.EventTypeWarning, ready.Reason, "Resolve", "%s", ready.Message)
 	}
 	c.reportCluster(before, class)
+	c.reportInstanceTypes(before, class)
 	return c.Client.Status().Patch(ctx, class, client.MergeFrom(before))
 }
 

@@ -22,14 +22,14 @@ type assessment struct {
 	zones []string
 }
 
-// assess checks the pod against the pool's nodes as if they were empty, and against a new
-// instance in each zone of its class. All nodes of a pool are alike but for their zones, so where
-// every node refuses, the first refusal by name holds for the pool. backsOff is until when a
-// standby node is not started, and why; zero where it may be.
+// assess checks the pod against the pool's nodes as if they were empty, and against a new instance
+// in each zone of its class. All nodes of a pool are alike but for their zones and instance types,
+// so where every node refuses, the first refusal by name holds for the pool. backsOff is until when
+// a standby node is not started, and why; zero where it may be.
 func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*decide.Node) backOff) assessment {
 	pool := p.Pool
 	fits := checkNodes(judge, p.Nodes, backsOff)
-	zones, never := serving(judge, pool, p.Pattern, o)
+	zones, never := serving(judge, pool, o.patternOf(p.Patterns), o)
 	serves := never == nil
 	room, warming := serves && pool.Status.Total < pool.Spec.PoolSize, serves && pool.Status.Warmup > 0
 	says := func(near closeness, why string) assessment {

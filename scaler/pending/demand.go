@@ -151,7 +151,7 @@ func (d *Demand) Need(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer, sup
 	if len(pods) == 0 {
 		return plan.Need{}
 	}
-	n, whole := newNode(pool, patternOf(pool, nodes), o)
+	n, whole := newNode(pool, o.patternOf(reported(pool, nodes)), o)
 	if !whole && o.Promised == nil {
 		return plan.NeedOf(pods, nil, supply, inZoneOf)
 	}
@@ -159,4 +159,15 @@ func (d *Demand) Need(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer, sup
 		n.Labels = inZoneOf(n.Labels, o.zones[0])
 	}
 	return plan.NeedOf(pods, decide.NodeOf(n, pool, o.Daemons...), supply, inZoneOf)
+}
+
+// reported are the pool's nodes whose kubelet has reported what it offers.
+func reported(pool *v1alpha1.NodePool, nodes []corev1.Node) []*corev1.Node {
+	var out []*corev1.Node
+	for i := range nodes {
+		if n := &nodes[i]; n.Labels[v1alpha1.LabelPool] == pool.Name && len(n.Status.Allocatable) > 0 {
+			out = append(out, n)
+		}
+	}
+	return out
 }

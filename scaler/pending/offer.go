@@ -59,15 +59,21 @@ func inZoneOf(labels map[string]string, zone string) map[string]string {
 	return out
 }
 
-// patternOf is the first of the pool's nodes that has reported what it offers, nil for none.
-func patternOf(pool *v1alpha1.NodePool, nodes []corev1.Node) *corev1.Node {
-	at := slices.IndexFunc(nodes, func(n corev1.Node) bool {
-		return n.Labels[v1alpha1.LabelPool] == pool.Name && len(n.Status.Allocatable) > 0
-	})
-	if at < 0 {
+// patternOf is the first of the nodes that is of the class's first type, which launches try first,
+// else the first of all; nil for none.
+func (o Offer) patternOf(nodes []*corev1.Node) *corev1.Node {
+	if len(nodes) == 0 {
 		return nil
 	}
-	return &nodes[at]
+	at := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return !o.isOfAnotherType(n) })
+	return nodes[max(at, 0)]
+}
+
+// isOfAnotherType reports whether the node is known to be of another type than the class's first.
+func (o Offer) isOfAnotherType(n *corev1.Node) bool {
+	const label = corev1.LabelInstanceTypeStable
+	return o.Promised != nil && o.Promised.Labels[label] != "" && n.Labels[label] != "" &&
+		n.Labels[label] != o.Promised.Labels[label]
 }
 
 // newNode is a new node of the pool as pods will find it, like the one that the pool has or else as
@@ -79,6 +85,9 @@ func newNode(pool *v1alpha1.NodePool, is *corev1.Node, o Offer) (n *corev1.Node,
 		n.Labels, n.Status.Allocatable, whole = maps.Clone(is.Labels), is.Status.Allocatable, true
 		if recorded := is.Annotations[v1alpha1.AnnotationAllocatableAtStop]; recorded != "" {
 			n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: recorded}
+		}
+		if o.isOfAnotherType(is) {
+			asFirstType(n, o.Promised)
 		}
 	case o.Promised != nil:
 		n.Labels, n.Status.Allocatable = maps.Clone(o.Promised.Labels), o.Promised.Status.Allocatable
@@ -93,6 +102,34 @@ func newNode(pool *v1alpha1.NodePool, is *corev1.Node, o Offer) (n *corev1.Node,
 	}
 	n.Spec.Taints = pool.Spec.Template.Taints
 	return n, whole
+}
+
+// asFirstType changes a node like one of another type to what is sure of a new one: launches try
+// the first type first, which has at most as much as a fallback type. What its kubelet leaves to
+// pods is not known, and is at most its capacity.
+func asFirstType(n, promised *corev1.Node) {
+	const stable, beta = corev1.LabelInstanceTypeStable, corev1.LabelInstanceType
+	if n.Labels[beta] != "" {
+		n.Labels[beta] = promised.Labels[stable]
+	}
+	n.Labels[stable] = promised.Labels[stable]
+	n.Status.Allocatable = atMost(n.Status.Allocatable, promised.Status.Allocatable)
+	recorded, err := v1alpha1.ParseResources(n.Annotations[v1alpha1.AnnotationAllocatableAtStop])
+	if err == nil && len(recorded) > 0 { // a stopped node reports no device, so what was recorded counts
+		n.Annotations[v1alpha1.AnnotationAllocatableAtStop] = v1alpha1.FormatResources(
+			atMost(recorded, promised.Status.Allocatable))
+	}
+}
+
+// atMost is the list with no more of any resource than most has, where most names it.
+func atMost(list, most corev1.ResourceList) corev1.ResourceList {
+	out := list.DeepCopy()
+	for name, quantity := range out {
+		if limit, ok := most[name]; ok && quantity.Cmp(limit) > 0 {
+			out[name] = limit
+		}
+	}
+	return out
 }
 
 // serving returns why no new instance of the pool could serve the pod, nil where one could, and

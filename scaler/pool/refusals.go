@@ -11,8 +11,8 @@ import (
 // launchRefusal is a refusal that holds all launches of a pool back. The zero value holds nothing
 // back.
 type launchRefusal struct {
-	// from names the class and the template that were refused: another one is tried at once.
-	from string
+	// asked names the class, its types and the template that were refused: others are tried at once.
+	asked string
 	// err is what the cloud said; nil for no refusal.
 	err error
 	// count is how many refusals there were in a row that are the same for every launch; until is when
@@ -21,13 +21,13 @@ type launchRefusal struct {
 	until time.Time
 }
 
-// heldBy returns the refusal that holds launches from the class and template back; the zero one
-// where none does.
-func (l *launches) heldBy(pool types.UID, from string, now time.Time) launchRefusal {
+// heldBy returns the refusal that holds back launches of what is asked for; the zero one where none
+// does.
+func (l *launches) heldBy(pool types.UID, asked string, now time.Time) launchRefusal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.of(pool).refusal
-	if r.from != from {
+	if r.asked != asked {
 		return launchRefusal{}
 	}
 	if r.until.Sub(now) > max(plan.LaunchBackoff(r.count), launchRetry) { // the clock was stepped back
@@ -37,12 +37,12 @@ func (l *launches) heldBy(pool types.UID, from string, now time.Time) launchRefu
 }
 
 // refuse remembers a refusal and returns when the next call may be made.
-func (l *launches) refuse(pool types.UID, from string, err error, now time.Time) time.Time {
+func (l *launches) refuse(pool types.UID, asked string, err error, now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.of(pool)
-	if p.refusal.from != from {
-		p.refusal = launchRefusal{from: from}
+	if p.refusal.asked != asked {
+		p.refusal = launchRefusal{asked: asked}
 	}
 	p.refusal.count++
 	p.refusal.err, p.refusal.until = err, now.Add(plan.LaunchBackoff(p.refusal.count))
@@ -52,10 +52,10 @@ func (l *launches) refuse(pool types.UID, from string, err error, now time.Time)
 // pause holds the launches back until the given time, after a refusal of which others may know
 // nothing: a zone has no capacity. Without it each write to the pool would have the launches asked
 // for again.
-func (l *launches) pause(pool types.UID, from string, err error, until time.Time) {
+func (l *launches) pause(pool types.UID, asked string, err error, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.of(pool).refusal = launchRefusal{from: from, err: err, until: until}
+	l.of(pool).refusal = launchRefusal{asked: asked, err: err, until: until}
 }
 
 // accepted forgets the refusals of the pool's launches.

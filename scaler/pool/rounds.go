@@ -146,7 +146,8 @@ func (c *Reconciler) launch(ctx context.Context, pool *v1alpha1.NodePool, s slot
 		}
 		return again, nil
 	}
-	held := c.launches.heldBy(pool.UID, from, c.Now())
+	asked := nodeclass.DesiredOrigin(ctx, c.Classes, pool).LaunchKey()
+	held := c.launches.heldBy(pool.UID, asked, c.Now())
 	if left := held.until.Sub(c.Now()); left > 0 {
 		return left, held.err
 	}
@@ -162,9 +163,9 @@ func (c *Reconciler) launch(ctx context.Context, pool *v1alpha1.NodePool, s slot
 	err = c.launchAll(ctx, pool, round, s.Zones)
 	switch {
 	case isEverywhere(err):
-		return c.launches.refuse(pool.UID, from, err, c.Now()).Sub(c.Now()), err
+		return c.launches.refuse(pool.UID, asked, err, c.Now()).Sub(c.Now()), err
 	case err != nil:
-		c.launches.pause(pool.UID, from, err, c.Now().Add(launchRetry))
+		c.launches.pause(pool.UID, asked, err, c.Now().Add(launchRetry))
 		return launchRetry, err
 	case len(round) < len(open):
 		again = time.Millisecond

@@ -36,7 +36,7 @@ func (c *Reconciler) report(ctx context.Context, pool *v1alpha1.NodePool, count 
 	c.completionMode(ctx, pool)
 	c.conditions(ctx, pool, launchErr, failing)
 	setCondition(pool, images)
-	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
+	if !isWorthWriting(&before.Status, s) {
 		return nil
 	}
 	if launchErr != nil && meta.IsStatusConditionTrue(pool.Status.Conditions, v1alpha1.ConditionDegraded) &&
@@ -44,6 +44,16 @@ func (c *Reconciler) report(ctx context.Context, pool *v1alpha1.NodePool, count 
 		c.Events.Eventf(pool, nil, corev1.EventTypeWarning, string(launchReason(launchErr)), "Launch", "%v", launchErr)
 	}
 	return client.IgnoreNotFound(c.Client.Status().Update(ctx, pool))
+}
+
+// isWorthWriting reports whether more of the status has changed than the phases of starts. These
+// wait for the next write: each start changes the counts of nodes, so the phases add no write.
+func isWorthWriting(was, is *v1alpha1.NodePoolStatus) bool {
+	was = was.DeepCopy()
+	if was.StartSeconds != nil && is.StartSeconds != nil {
+		was.StartSeconds.Phases = is.StartSeconds.Phases
+	}
+	return !equality.Semantic.DeepEqual(was, is)
 }
 
 // wakeIfPausedAnew has every instance of a pool looked at that was paused or resumed a moment ago:

@@ -90,25 +90,22 @@ func (s *shared) watchPools(ctx context.Context, out *output, c client.WithWatch
 	if err != nil {
 		return err
 	}
-	var classes *follow.List
+	costs := func() prices { return prices{} }
 	if out.format == wide {
-		if classes, err = followClasses(ctx, lists); err != nil {
+		if costs, err = s.followPrices(ctx, lists); err != nil {
 			return err
-		}
-		if classes == nil {
-			fmt.Fprintln(s.ErrOut, noCosts)
 		}
 	}
 	view := func() watched {
 		pools := named(follow.Items[v1alpha1.NodePool](list), names, func(p *v1alpha1.NodePool) string { return p.Name })
-		w := watched{Table: poolTable(pools, pricesOf(follow.Items[v1alpha1.AWSNodeClass](classes)), s.now())}
+		w := watched{Table: poolTable(pools, costs(), s.now())}
 		w.signs = signsOf(w.Table, "Age")
 		for i := range pools {
 			w.names = append(w.names, pools[i].Name)
 		}
 		return w
 	}
-	return s.watch(ctx, out, lists, view, goneRow(len(poolTable(nil, nil, s.now()).ColumnDefinitions), 1, "Deleted"))
+	return s.watch(ctx, out, lists, view, goneRow(len(poolTable(nil, prices{}, s.now()).ColumnDefinitions), 1, "Deleted"))
 }
 
 // named leaves those of the names, all where there are none.

@@ -68,7 +68,7 @@ func TestNoteOfANode(t *testing.T) {
 
 // TestCellsForEachColumn: a row has as many cells as there are columns.
 func TestCellsForEachColumn(t *testing.T) {
-	pools := poolTable([]v1alpha1.NodePool{{}}, nil, epoch())
+	pools := poolTable([]v1alpha1.NodePool{{}}, prices{}, epoch())
 	nodes := nodeTable([]metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
 		Annotations: map[string]string{v1alpha1.AnnotationClaims: "a,b"}}}}, epoch())
 	for name, table := range map[string]*metav1.Table{"pools": pools, "nodes": nodes} {

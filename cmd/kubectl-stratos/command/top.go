@@ -88,7 +88,8 @@ func (s *shared) topData(followed *why.Followed, classes *follow.List) top.Data 
 	if err := followed.Err(); err != nil {
 		data.Problem = Words(err)
 	}
-	usual, known := map[string]time.Duration{}, pricesOf(follow.Items[v1alpha1.AWSNodeClass](classes))
+	usual := map[string]time.Duration{}
+	known := pricesOf(follow.Items[v1alpha1.AWSNodeClass](classes), facts.Nodes)
 	for i := range facts.Pools {
 		p := &facts.Pools[i]
 		status, _ := statusOf(p)

@@ -104,6 +104,10 @@ func (p priced) ResolveNodeClass(ctx context.Context, class *v1alpha1.AWSNodeCla
 		volumes = append(volumes, v)
 	}
 	found.Price = p.prices.Of(class.Spec.InstanceType, volumes)
+	for i := range found.InstanceTypes {
+		t := &found.InstanceTypes[i]
+		t.Price = p.prices.Of(t.Type, volumes)
+	}
 	return found, nil
 }
 

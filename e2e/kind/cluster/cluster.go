@@ -51,7 +51,7 @@ type Cluster struct {
 	Client client.WithWatch
 	Config *rest.Config
 
-	registry, webImage string
+	registry, webImage, agentImage string
 }
 
 // New finds the cluster by what kind.sh put into the environment.
@@ -62,6 +62,7 @@ func New(t *testing.T) *Cluster {
 		Logs: required(t, "STRATOS_KIND_LOGS"),
 		Helm: required(t, "STRATOS_KIND_HELM"), DaemonPID: os.Getenv("STRATOS_KIND_DAEMON"),
 		registry: required(t, "STRATOS_KIND_REGISTRY"), webImage: required(t, "STRATOS_KIND_WEB_IMAGE"),
+		agentImage: required(t, "STRATOS_KIND_AGENT_IMAGE"),
 	}
 	l.Lives, l.Rounds = atLeast(t, "STRATOS_KIND_LIVES", 2), atLeast(t, "STRATOS_KIND_ROUNDS", 1)
 	config, err := clientcmd.BuildConfigFromFlags("", required(t, "KUBECONFIG"))

@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -22,16 +23,16 @@ func TestAWSNode(t *testing.T) {
 	l := cluster.New(t)
 	image := l.Push(t, "aws/web:1")
 	l.Namespace(t, "aws")
-	l.Create(t, agent(t, "aws-node", "aws", 18081))
+	l.Create(t, l.Agent("aws-node", "aws", 18081))
 	l.PlayLives(t, cluster.Network{
 		Pool:      cluster.PoolOfOne("aws", corev1.Taint{Key: "example.com/network", Effect: corev1.TaintEffectNoSchedule}),
 		Namespace: metav1.NamespaceSystem,
 		Pods:      client.MatchingLabels{"k8s-app": "aws-node"},
 		Workload:  cluster.Workload{Name: "web", Namespace: "aws", Pool: "aws", Image: image, CPU: "150m"},
 		Signal:    cluster.AgentReady,
-		Boot:      turnReadyLate,
+		Boot:      cluster.TurnReadyLate,
 	}, l.Class("aws", reserve(t, l)))
-	networkIsSlowest(t, l, "aws")
+	l.NetworkIsSlowest(t, "aws")
 }
 
 // TestCilium: five lives of a node that the real controller of Cilium's operator taints while the
@@ -42,7 +43,7 @@ func TestCilium(t *testing.T) {
 	l := cluster.New(t)
 	image := l.Push(t, "cilium/web:1")
 	l.Namespace(t, "cilium")
-	l.Create(t, agent(t, "cilium", "cilium", 18082))
+	l.Create(t, l.Agent("cilium", "cilium", 18082))
 	pool := cluster.PoolOfOne("cilium", corev1.Taint{Key: agentNotReady, Effect: corev1.TaintEffectNoSchedule})
 	pool.Spec.Template.NetworkAgents = []v1alpha1.NetworkAgent{{Namespace: metav1.NamespaceSystem, Name: "cilium"}}
 	l.PlayLives(t, cluster.Network{
@@ -53,9 +54,15 @@ func TestCilium(t *testing.T) {
 		Signal:    cluster.AgentReady,
 
 		OthersRemoveTaints: true,
-		Boot:               turnReadyLate,
+		Boot:               cluster.TurnReadyLate,
 	}, l.Class("cilium", reserve(t, l)))
 	marked(t, l)
+}
+
+// reserve leaves about 250m of cpu.
+func reserve(t *testing.T, l *cluster.Cluster) string {
+	t.Helper()
+	return fmt.Sprintf("%dm", l.MachineCPU(t)-250)
 }
 
 // marked: the condition is from Cilium's operator, written once.

@@ -50,8 +50,15 @@ rmdir "$groups"
 const (
 	events = "/events"
 
-	// standInKubelet leaves state files as a kubelet does, and says which it finds.
+	// standInKubelet exits as a kubelet does that has no configuration, or whose container runtime
+	// does not answer. It leaves state files as a kubelet does, and says which it finds.
 	standInKubelet = `#!/bin/sh
+[ -e /var/lib/kubelet/config.yaml ] || exit 1
+if [ ! -e /run/containerd/containerd.sock ]; then
+	echo kubelet-exits >>/events
+	touch /run/kubelet-exited
+	exit 1
+fi
 for state in cpu memory; do
 	file=/var/lib/kubelet/${state}_manager_state
 	[ ! -e "$file" ] || echo "old-$state-state" >>/events
@@ -85,6 +92,42 @@ ExecStartPre=/bin/sh -c 'for i in $(seq 600); do [ -e /run/kubelet-started ] && 
 `
 )
 
+// An image with kubeadm's own packages.
+const (
+	// packagedKubelet is the unit of those packages (kubernetes/release v0.16.2).
+	packagedKubelet = `[Unit]
+Description=kubelet: The Kubernetes Node Agent
+Documentation=https://kubernetes.io/docs/
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=/usr/bin/kubelet
+Restart=always
+StartLimitInterval=0
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+`
+	// slowContainerd is up 5 s after it was started, or once a kubelet has exited for want of it.
+	slowContainerd = `[Unit]
+After=network.target local-fs.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+RuntimeDirectory=containerd
+ExecStart=/bin/sh -c 'for i in $(seq 50); do [ -e /run/kubelet-exited ] && break; sleep 0.1; done; \
+	echo containerd >>/events; touch /run/containerd/containerd.sock'
+
+[Install]
+WantedBy=multi-user.target
+`
+	// kubeletOrder is the file of Stratos that orders the kubelet.
+	kubeletOrder = "/etc/systemd/system/kubelet.service.d/stratos-order.conf"
+)
+
 // TestSecondBoot: a node image with cloud-init boots by the user data of the family Kubeadm. At
 // the first boot it joins once the user's script has run. At the second boot nothing of that runs,
 // and the kubelet starts, without its state files of the first, although cloud-config and
@@ -100,18 +143,55 @@ func TestSecondBoot(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			m.launch(t)
-			m.boot(t)
-			m.write(t, events, readFile(t, filepath.Join(m.root, events))+"reboot\n", 0o644)
-			for _, unit := range []string{"cloud-config", "cloud-final"} {
-				m.write(t, "/etc/systemd/system/"+unit+".service.d/after-kubelet.conf", afterKubelet, 0o644)
-			}
-			m.boot(t)
-			got := strings.Fields(readFile(t, filepath.Join(m.root, events)))
-			want := []string{"script", "join", "kubelet", "reboot", "kubelet", "cloud-config", "cloud-final"}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the two boots (-want +got):\n%s", diff)
-			}
+			m.checkBoot(t, "first", "script", "join", "kubelet")
+			m.delayCloudInit(t)
+			m.checkBoot(t, "second", "kubelet", "cloud-config", "cloud-final")
 		})
+	}
+}
+
+// TestSecondBootOfPackages: the unit of kubeadm's packages does not wait for containerd. With the
+// file of Stratos the kubelet does, and starts once. Without that file it exits, and comes up 10 s
+// later.
+func TestSecondBootOfPackages(t *testing.T) {
+	all := images(t)
+	i := all[len(all)-1]
+	for base := range distributions() {
+		t.Run(base, func(t *testing.T) {
+			m := machine{root: newRoot(t, base, i)}
+			m.write(t, "/lib/systemd/system/kubelet.service", packagedKubelet, 0o644)
+			m.write(t, "/lib/systemd/system/containerd.service", slowContainerd, 0o644)
+			m.write(t, "/usr/bin/kubelet", "#!/bin/sh\nexec /usr/local/bin/kubelet\n", 0o755)
+			if _, err := m.run(nil, "systemctl", "enable", "containerd.service", "kubelet.service"); err != nil {
+				t.Fatal(err)
+			}
+			m.launch(t)
+			m.checkBoot(t, "first", "containerd", "script", "join", "kubelet")
+			m.delayCloudInit(t)
+			m.checkBoot(t, "second", "containerd", "kubelet", "cloud-config", "cloud-final")
+			if err := os.Remove(filepath.Join(m.root, kubeletOrder)); err != nil {
+				t.Fatal(err)
+			}
+			m.checkBoot(t, "third, without the file", "kubelet-exits", "containerd", "kubelet", "cloud-config", "cloud-final")
+		})
+	}
+}
+
+// checkBoot boots the machine and wants these events of the boot.
+func (m machine) checkBoot(t *testing.T, which string, want ...string) {
+	t.Helper()
+	m.write(t, events, "", 0o644)
+	m.boot(t)
+	if diff := cmp.Diff(want, strings.Fields(readFile(t, filepath.Join(m.root, events)))); diff != "" {
+		t.Errorf("the %s boot (-want +got):\n%s", which, diff)
+	}
+}
+
+// delayCloudInit has cloud-init's last two stages wait for the kubelet.
+func (m machine) delayCloudInit(t *testing.T) {
+	t.Helper()
+	for _, unit := range []string{"cloud-config", "cloud-final"} {
+		m.write(t, "/etc/systemd/system/"+unit+".service.d/after-kubelet.conf", afterKubelet, 0o644)
 	}
 }
 

@@ -167,6 +167,8 @@ func (s *server) checkCommand(t *testing.T, words []string) error {
 		return s.kubectlOn(t, framework.Pool("workers", 1), words[1:]...)
 	case strings.HasPrefix(line, "kubectl get awsnodeclasses"):
 		return s.kubectlOn(t, framework.Class("workers", "m5.large"), words[1:]...)
+	case strings.HasPrefix(line, "kubectl get nodes "):
+		return s.kubectlOn(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-12-7.ec2.internal"}}, words[1:]...)
 	case strings.HasPrefix(line, "kubectl stratos starts"):
 		return names(t, "cmd/kubectl-stratos/command/starts.go", "starts [POOL|NODE]")
 	case strings.HasPrefix(line, "kubectl stratos pools"):

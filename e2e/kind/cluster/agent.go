@@ -1,10 +1,9 @@
-package cni
+package cluster
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,18 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/e2e/kind/cluster"
 )
 
-// agent is a DaemonSet in kube-system on a pool's nodes that plays the agent of a CNI, as the CNI's
+// Agent is a DaemonSet in kube-system on a pool's nodes that plays the agent of a CNI, as the CNI's
 // own manifest has it: its labels, the host's network, the folders of the CNI, and a readiness
 // probe.
-func agent(t *testing.T, name, pool string, port int) *appsv1.DaemonSet {
-	t.Helper()
-	image := os.Getenv("STRATOS_KIND_AGENT_IMAGE")
-	if image == "" {
-		t.Fatal("STRATOS_KIND_AGENT_IMAGE is not set: these tests run by make e2e-cni")
-	}
+func (l *Cluster) Agent(name, pool string, port int) *appsv1.DaemonSet {
 	labels := map[string]string{"k8s-app": name}
 	second := int64(1)
 	return &appsv1.DaemonSet{
@@ -40,7 +33,7 @@ func agent(t *testing.T, name, pool string, port int) *appsv1.DaemonSet {
 					HostNetwork: true, PriorityClassName: "system-node-critical", TerminationGracePeriodSeconds: &second,
 					NodeSelector: map[string]string{v1alpha1.LabelPool: pool},
 					Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-					Containers:   []corev1.Container{container(image, port)},
+					Containers:   []corev1.Container{agentContainer(l.agentImage, port)},
 					Volumes: []corev1.Volume{
 						folder("run", "/run/cni-agent"), folder("cni-bin", "/opt/cni/bin"), folder("cni-conf", "/etc/cni/net.d"),
 					},
@@ -50,7 +43,7 @@ func agent(t *testing.T, name, pool string, port int) *appsv1.DaemonSet {
 	}
 }
 
-func container(image string, port int) corev1.Container {
+func agentContainer(image string, port int) corev1.Container {
 	probe := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "127.0.0.1", Port: intstr.FromInt(port)}}
 	return corev1.Container{
 		Name: "agent", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -70,25 +63,26 @@ func folder(name, path string) corev1.Volume {
 	}}
 }
 
-// turnReadyLate makes the agent Ready only once the node's kubelet says Ready in this life and the
+// TurnReadyLate makes the agent Ready only once the node's kubelet says Ready in this life and the
 // agent's container runs: whatever opened the node by these alone would have done so by then. It is
 // later still by 3 s and all that the start took so far, so that no other phase takes as long.
-func turnReadyLate(t *testing.T, s *cluster.Story, node string, began int64, last cluster.Last) {
+func TurnReadyLate(t *testing.T, s *Story, node string, began int64, last Last) {
 	t.Helper()
 	asked := time.Now()
-	s.AwaitNode(t, "its kubelet says Ready", node, began, cluster.NodeReady)
+	s.AwaitNode(t, "its kubelet says Ready", node, began, NodeReady)
 	s.AwaitPod(t, "its container runs", node, began, func(p *corev1.Pod) bool {
-		return cluster.ContainerStart(p).After(last.Container)
+		return ContainerStart(p).After(last.Container)
 	})
 	late := time.Since(asked) + 3*time.Second
-	cluster.MustDocker(t, "exec", node, "sh", "-c", fmt.Sprintf("sleep %.1f && touch /run/cni-agent/up", late.Seconds()))
+	MustDocker(t, "exec", node, "sh", "-c", fmt.Sprintf("sleep %.1f && touch /run/cni-agent/up", late.Seconds()))
 }
 
-// networkIsSlowest: of the phases of the pool's starts none took as long as the network's.
-func networkIsSlowest(t *testing.T, l *cluster.Cluster, pool string) {
+// NetworkIsSlowest checks the starts of a pool that PlayLives has played: no phase took as long as
+// `network`.
+func (l *Cluster) NetworkIsSlowest(t *testing.T, pool string) {
 	t.Helper()
 	p := &v1alpha1.NodePool{}
-	cluster.Await(t, "the status has the phases of each start", func(ctx context.Context) (bool, error) {
+	Await(t, "the status has the phases of each start", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKey{Name: pool}, p)
 		return err == nil && p.Status.StartSeconds != nil && int(p.Status.StartSeconds.Count) == l.Lives-1, err
 	})
@@ -111,10 +105,4 @@ func networkIsSlowest(t *testing.T, l *cluster.Cluster, pool string) {
 			t.Errorf("the last start of node %s: %v", nodes.Items[i].Name, last.Phases)
 		}
 	}
-}
-
-// reserve leaves about 250m of cpu.
-func reserve(t *testing.T, l *cluster.Cluster) string {
-	t.Helper()
-	return fmt.Sprintf("%dm", l.MachineCPU(t)-250)
 }
