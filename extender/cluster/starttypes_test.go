@@ -1,0 +1,263 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+)
+
+// typedView is a view of pool "p", whose class names the types a, b and c, with a clock that is set.
+type typedView struct {
+	*State
+	now  time.Time
+	lost []types.UID
+}
+
+func newTypedView() *typedView {
+	v := &typedView{now: epoch()}
+	v.State = New(decide.NewClaims(), func() time.Time { return v.now })
+	v.Listen(Listener{ClaimsLost: func(claims []decide.Claim) {
+		for i := range claims {
+			v.lost = append(v.lost, claims[i].Pod)
+		}
+	}})
+	v.SetPool(poolObject("p", 1, func(p *v1alpha1.NodePool) {
+		p.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: "k"}
+	}))
+	v.SetNodeClass(typedClass("a", "b", "c"))
+	return v
+}
+
+// typedClass is a class of which all the types are usable.
+func typedClass(first string, others ...string) *v1alpha1.AWSNodeClass {
+	c := &v1alpha1.AWSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "k"}}
+	c.Spec.InstanceType, c.Spec.FallbackInstanceTypes = first, others
+	for _, kind := range c.NamedTypes() {
+		c.Status.InstanceTypes = append(c.Status.InstanceTypes, v1alpha1.InstanceTypeStatus{Type: kind, Usable: true})
+	}
+	return c
+}
+
+// dry takes in that zone z has no instance of the type.
+func (v *typedView) dry(kind string) {
+	v.MarkOfferingUnavailable(decide.Offering{Zone: "z", Type: kind}, v.now)
+}
+
+// sees is the type that decisions see of the node.
+func (v *typedView) sees(name string) string {
+	for _, n := range lookUp(v.State, name) {
+		return n.Labels[corev1.LabelInstanceTypeStable]
+	}
+	return ""
+}
+
+// inZ gives the Node zone z and the type.
+func inZ(kind string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Labels[corev1.LabelTopologyZone] = "z"
+		v1alpha1.SetInstanceType(n.Labels, kind)
+	}
+}
+
+// TestTypesThatStandbyNodesStartAs: a node of type a.
+func TestTypesThatStandbyNodesStartAs(t *testing.T) {
+	for name, c := range map[string]struct {
+		state v1alpha1.NodeState
+		event func(*typedView)
+		want  string
+	}{
+		"its own":                      {v1alpha1.StateStandby, func(*typedView) {}, "a"},
+		"of the next, where it is dry": {v1alpha1.StateStandby, func(v *typedView) { v.dry("a") }, "b"},
+		"of the one after that": {v1alpha1.StateStandby, func(v *typedView) { v.dry("a"); v.dry("b") },
+			"c"},
+		"all are dry": {v1alpha1.StateStandby, func(v *typedView) { v.dry("a"); v.dry("b"); v.dry("c") }, "a"},
+		"the cloud has it again": {v1alpha1.StateStandby, func(v *typedView) {
+			v.dry("a")
+			v.MarkOfferingAvailable(decide.Offering{Zone: "z", Type: "a"})
+			v.ExpireBackoffs(v.now)
+		}, "a"},
+		"its backoff has ended": {v1alpha1.StateStandby, func(v *typedView) {
+			v.dry("a")
+			v.now = v.now.Add(time.Hour)
+			v.ExpireBackoffs(v.now)
+		}, "a"},
+		"a type that the cloud refuses for it": {v1alpha1.StateStandby,
+			func(v *typedView) { v.dry("a"); v.RefuseType("n", "b") }, "c"},
+		"refused for another node": {v1alpha1.StateStandby,
+			func(v *typedView) { v.dry("a"); v.RefuseType("other", "b") }, "b"},
+		"refused before its last stop": {v1alpha1.StateStandby, func(v *typedView) {
+			v.dry("a")
+			v.RefuseType("n", "b")
+			v.SetNode(poolNode("n", v1alpha1.StateStopping, inZ("a")))
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+		}, "b"},
+		"no type may be changed": {v1alpha1.StateStandby,
+			func(v *typedView) { v.dry("a"); v.HoldTypeChanges(v.now.Add(time.Minute)) }, "a"},
+		"types may be changed again": {v1alpha1.StateStandby, func(v *typedView) {
+			v.dry("a")
+			v.HoldTypeChanges(v.now.Add(time.Minute))
+			v.now = v.now.Add(time.Minute)
+			v.ExpireBackoffs(v.now)
+		}, "b"},
+		"the class leaves the next out": {v1alpha1.StateStandby, func(v *typedView) {
+			v.dry("a")
+			class := typedClass("a", "b", "c")
+			class.Status.InstanceTypes[1].Usable = false
+			v.SetNodeClass(class)
+		}, "c"},
+		"the class has no other type any more": {v1alpha1.StateStandby,
+			func(v *typedView) { v.dry("a"); v.SetNodeClass(typedClass("a")) }, "a"},
+		"the class is gone": {v1alpha1.StateStandby, func(v *typedView) { v.dry("a"); v.DeleteNodeClass("k") },
+			"a"},
+		"it runs":        {v1alpha1.StateRunning, func(v *typedView) { v.dry("a") }, "a"},
+		"it starts":      {v1alpha1.StateStarting, func(v *typedView) { v.dry("a") }, "a"},
+		"it still stops": {v1alpha1.StateStopping, func(v *typedView) { v.dry("a") }, "a"},
+		"it is stopped only then": {v1alpha1.StateStopping, func(v *typedView) {
+			v.dry("a")
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+		}, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(poolNode("n", c.state, inZ("a")))
+			c.event(v)
+			if got := v.sees("n"); got != c.want {
+				t.Errorf("decisions see type %q, want %q", got, c.want)
+			}
+			want := ""
+			if c.want != "a" {
+				want = c.want
+			}
+			if got := v.StartType("n"); got != want {
+				t.Errorf("it is to be made %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestAnotherNodeBeforeAnotherType: a node that can start as what it is goes before one that changes
+// its type.
+func TestAnotherNodeBeforeAnotherType(t *testing.T) {
+	v := newTypedView()
+	v.SetNode(poolNode("early", v1alpha1.StateStandby, inZ("a")))
+	v.SetNode(poolNode("late", v1alpha1.StateStandby, inZ("b")))
+	v.dry("a")
+	for n, want := range []v1alpha1.NodeName{"late", "early"} {
+		pod := testPod([]string{"x", "y"}[n])
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("3")}
+		v.SetPod(pod)
+		claimFor(t, v.State, v.claims, pod, "early", "late")
+		if c, _ := v.ClaimOf(pod.UID); c.Node != want {
+			t.Errorf("claim %d is on %q, want %q", n, c.Node, want)
+		}
+	}
+}
+
+// TestClaimsOnANodeThatIsToBeAnotherType: those that do not fit it then end, for their pods to be
+// placed anew.
+func TestClaimsOnANodeThatIsToBeAnotherType(t *testing.T) {
+	v := newTypedView()
+	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+	// A node of type b has less room.
+	v.SetNode(poolNode("other", v1alpha1.StateRunning, inZ("b"), func(n *corev1.Node) {
+		n.Status.Allocatable["cpu"] = resource.MustParse("1500m")
+	}))
+	selects := small("selects", func(p *corev1.Pod) {
+		p.Spec.NodeSelector = map[string]string{corev1.LabelInstanceTypeStable: "a"}
+	})
+	for _, pod := range []*corev1.Pod{selects, cpuPod("fits", ""), cpuPod("over", "", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Ports = nil
+	})} {
+		v.SetPod(pod)
+		claimFor(t, v.State, v.claims, pod, "n")
+	}
+	v.dry("a")
+	slices.Sort(v.lost)
+	if want := []types.UID{"over", "selects"}; !slices.Equal(v.lost, want) {
+		t.Errorf("claims of %v ended, want those of %v", v.lost, want)
+	}
+	if got := v.sees("n"); got != "b" {
+		t.Errorf("decisions see type %q, want b", got)
+	}
+}
+
+// TestWhatIsKnownOfAType: the room of a node that is to be another type.
+func TestWhatIsKnownOfAType(t *testing.T) {
+	withCPU := func(cpu string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse(cpu) }
+	}
+	ofClass := func(class string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Labels[v1alpha1.LabelPool] = class }
+	}
+	for name, c := range map[string]struct {
+		others []*corev1.Node
+		want   int64
+	}{
+		"none of that type": {nil, 4000},
+		"less than its own": {[]*corev1.Node{poolNode("x", v1alpha1.StateRunning, inZ("b"), withCPU("3"))}, 3000},
+		"more than its own": {[]*corev1.Node{poolNode("x", v1alpha1.StateRunning, inZ("b"), withCPU("8"))}, 4000},
+		"the smallest of several": {[]*corev1.Node{poolNode("x", v1alpha1.StateRunning, inZ("b"), withCPU("3")),
+			poolNode("y", v1alpha1.StateStandby, inZ("b"), withCPU("2"))}, 2000},
+		"one that warms up does not count": {[]*corev1.Node{poolNode("x", v1alpha1.StateWarmup, inZ("b"),
+			withCPU("1"))}, 4000},
+		"until then a smaller node of the first type": {[]*corev1.Node{poolNode("x", v1alpha1.StateRunning, inZ("a"),
+			withCPU("2"))}, 2000},
+		"one of another pool does not count": {[]*corev1.Node{poolNode("x", v1alpha1.StateRunning, inZ("b"),
+			withCPU("1"), ofClass("other"))}, 4000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			for _, n := range append(c.others, poolNode("n", v1alpha1.StateStandby, inZ("a"))) {
+				v.SetNode(n)
+			}
+			v.dry("a")
+			if got := lookUp(v.State, "n")[0].Allocatable.MilliCPU; got != c.want {
+				t.Errorf("it has %dm cpu, want %dm", got, c.want)
+			}
+		})
+	}
+}
+
+// TestReturnsToTheFirstType: a standby node of type b.
+func TestReturnsToTheFirstType(t *testing.T) {
+	trunk := func(n *corev1.Node) { n.Status.Allocatable["vpc.amazonaws.com/pod-eni"] = resource.MustParse("9") }
+	for name, c := range map[string]struct {
+		node  *corev1.Node
+		shows string
+		event func(*typedView)
+		want  string
+	}{
+		"it may":                      {shows: "b", want: "a"},
+		"it is the first type":        {shows: "a"},
+		"of a type that is not named": {shows: "x"},
+		"the first is dry":            {shows: "b", event: func(v *typedView) { v.dry("a") }},
+		"the cloud refuses it":        {shows: "b", event: func(v *typedView) { v.RefuseType("n", "a") }},
+		"no type may be changed": {shows: "b",
+			event: func(v *typedView) { v.HoldTypeChanges(v.now.Add(time.Minute)) }},
+		"it has a trunk interface":     {node: poolNode("n", v1alpha1.StateStandby, inZ("b"), trunk), shows: "b"},
+		"its class has no other types": {shows: "b", event: func(v *typedView) { v.SetNodeClass(typedClass("a")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			node := c.node
+			if node == nil {
+				node = poolNode("n", v1alpha1.StateStandby, inZ("b"))
+			}
+			v.SetNode(node)
+			if c.event != nil {
+				c.event(v)
+			}
+			if got := v.ReturnsTo(node, c.shows); got != c.want {
+				t.Errorf("it returns to %q, want %q", got, c.want)
+			}
+		})
+	}
+}
