@@ -230,8 +230,9 @@ func since(d time.Duration) func(*Observation) {
 	return func(o *Observation) { o.Instance.Since = ago(d) }
 }
 
-func stale(o *Observation)    { o.Refresh, o.Why = true, "images have changed or are missing" }
-func optional(o *Observation) { o.Node.ImagesOptional = true }
+func stale(o *Observation)      { o.Refresh, o.Why = true, "images have changed or are missing" }
+func optional(o *Observation)   { o.Node.ImagesOptional = true }
+func fallenBack(o *Observation) { o.ReturnTo = "m5.large" }
 func imagesAre(s ImageState) func(*Observation) {
 	return func(o *Observation) { o.Node.Images = s }
 }
@@ -493,6 +494,11 @@ func table() []row {
 		{standby, stopped, "disruption: images are stale or missing, and claimed by a pending pod", all(claimed, stale), Wait,
 			stay},
 		{standby, running_, "disruption: images are stale or missing, and another client has started it", stale, Wait, stay},
+		{standby, stopped, "of a fallback type, and the first may be had", fallenBack, ReturnType, stay},
+		{standby, stopped, "of a fallback type, and claimed by a pending pod", all(claimed, fallenBack), Wait, stay},
+		{standby, stopped, "of a fallback type, and a pod is bound to it", all(inUse, fallenBack), RequestStart, "starting"},
+		{standby, stopped, "of a fallback type, and its images are to be pulled", all(stale, fallenBack), WarmAgain, "warmup"},
+		{standby, running_, "of a fallback type, and another client has started it", fallenBack, Wait, stay},
 		{standby, stopped, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
 		{starting, pending, "booting", nil, Wait, stay},
@@ -728,6 +734,7 @@ func table() []row {
 		{standby, stopped, "paused: a pod is bound to it", all(paused, inUse), Wait, stay},
 		{standby, stopped, "paused: its images are to be pulled", all(paused, func(o *Observation) { o.Refresh = true }),
 			Wait, stay},
+		{standby, stopped, "paused: of a fallback type, and the first may be had", all(paused, fallenBack), Wait, stay},
 		{starting, running_, "paused: Ready", all(paused, ready), ToRunning, "running"},
 		{starting, running_, "paused: not Ready within scaleUp.readyTimeout, for the third time",
 			all(paused, startedFor(6*time.Minute), failedTwice, wasUp), FailStart, "stopping"},
