@@ -108,6 +108,21 @@ func (s *State) StartType(name v1alpha1.NodeName) string {
 	return ""
 }
 
+// TypesOf are the types that the node's instance may be of, the class's first type first; none where
+// its class has no types.
+func (s *State) TypesOf(name v1alpha1.NodeName) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.nodes[name]
+	if e == nil || e.object == nil {
+		return nil
+	}
+	if class := s.types.classOf(s.poolOf(e.object)); class != nil {
+		return class.UsableTypes()
+	}
+	return nil
+}
+
 // MayStartAgain reports whether the cloud may have what it just refused a start of the node as
 // another type.
 func (s *State) MayStartAgain(name v1alpha1.NodeName) bool {

@@ -82,8 +82,15 @@ func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why erro
 
 // noCapacity is about a start of which the cloud has no capacity.
 func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, why error) error {
-	until := s.state.MarkOfferingUnavailable(decide.OfferingOf(node.Labels), s.now())
-	name := v1alpha1.NodeName(node.Name)
+	name, own := v1alpha1.NodeName(node.Name), decide.OfferingOf(node.Labels)
+	until := s.state.MarkOfferingUnavailable(own, s.now())
+	if changer, can := s.cloud.(provider.TypeChanger); can && provider.IsQuota(why) { // a type of the same quota is no help
+		for _, kind := range s.state.TypesOf(name) {
+			if kind != own.Type && changer.SharesQuota(kind, own.Type) {
+				s.state.MarkOfferingUnavailable(decide.Offering{Zone: own.Zone, Type: kind}, s.now())
+			}
+		}
+	}
 	return s.recordRefusal(ctx, name, refusedStart{
 		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
 		until: s.restFor(name, until),

@@ -44,9 +44,10 @@ type typed struct {
 	// calls are those to the cloud; kinds are the instances' types.
 	calls []string
 	kinds map[string]string
-	// dry are the offerings of which the cloud has none, as zone/type; noChange answers a change of
-	// an instance to a type.
+	// dry are the offerings of which the cloud has none, as zone/type; quota are the types that share a
+	// quota, which is used up; noChange answers a change of an instance to a type.
 	dry      map[string]bool
+	quota    []string
 	noChange func(id, kind string) error
 }
 
@@ -139,10 +140,16 @@ func (r *typed) StartInstance(_ context.Context, id string) error {
 	defer r.mu.Unlock()
 	zone := id[len("i-"):][:1]
 	r.call("start %s as %s", id, r.kinds[id])
-	if r.dry[zone+"/"+r.kinds[id]] {
-		return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Err: errors.New("none left")}
+	full := slices.Contains(r.quota, r.kinds[id])
+	if full || r.dry[zone+"/"+r.kinds[id]] {
+		return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Quota: full,
+			Err: errors.New("none left")}
 	}
 	return nil
+}
+
+func (r *typed) SharesQuota(one, other string) bool {
+	return slices.Contains(r.quota, one) && slices.Contains(r.quota, other)
 }
 
 func (r *typed) ChangeInstanceType(_ context.Context, id, kind string) error {
@@ -209,6 +216,17 @@ func TestARefusedNodeStartsAsAnotherType(t *testing.T) {
 		if took := time.Since(began); took > 0 {
 			t.Errorf("it waited for %s", took)
 		}
+	})
+}
+
+// A quota is the same for each type of its family: only a type of another quota helps.
+func TestAQuotaThatIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1))
+		r.quota = []string{"a", "b"}
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", "change i-x1 to c", "start i-x1 as c")
+		r.is("x1", v1alpha1.StateStarting, "c")
 	})
 }
 
