@@ -84,7 +84,8 @@ func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why erro
 func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, why error) error {
 	name, own := v1alpha1.NodeName(node.Name), decide.OfferingOf(node.Labels)
 	until := s.state.MarkOfferingUnavailable(own, s.now())
-	if changer, can := s.cloud.(provider.TypeChanger); can && provider.IsQuota(why) { // a type of the same quota is no help
+	// Where a quota is used up, no type helps that counts against it too.
+	if changer, can := s.cloud.(provider.TypeChanger); can && provider.IsQuota(why) {
 		for _, kind := range s.state.TypesOf(name) {
 			if kind != own.Type && changer.SharesQuota(kind, own.Type) {
 				s.state.MarkOfferingUnavailable(decide.Offering{Zone: own.Zone, Type: kind}, s.now())
