@@ -38,6 +38,10 @@ type Image struct {
 	Owner, Alias string
 	// Architecture is x86_64 or arm64; State is available where it is empty.
 	Architecture, State string
+	// BootMode is legacy-bios, uefi or uefi-preferred; empty: the type's own.
+	BootMode string
+	// NoENA: the image has no driver for enhanced networking.
+	NoENA bool
 	// Created is an RFC 3339 time with milliseconds, as EC2 writes it.
 	Created string
 	// RootDevice is the root volume's device name, RootGiB its size.
@@ -132,9 +136,12 @@ func defaultImages(own string) []Image {
 		if image.Owner == "" {
 			image.Owner, image.Alias = amazonEKS, "amazon"
 		}
-		image.Architecture, image.RootDevice, image.RootGiB = "x86_64", rootDevice, 20
-		if strings.Contains(image.Name, "arm64") {
-			image.Architecture = "arm64"
+		image.Architecture, image.RootDevice, image.RootGiB = archX86, rootDevice, 20
+		if strings.Contains(image.Name, archARM) {
+			image.Architecture = archARM
+		}
+		if strings.Contains(image.Name, "al2023") {
+			image.BootMode = bootUEFIPreferred
 		}
 	}
 	return images

@@ -9,77 +9,6 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// architecture is EC2's word for the type's.
-func architecture(t simcloud.InstanceType) string {
-	if t.Arch == "arm64" {
-		return "arm64"
-	}
-	return "x86_64"
-}
-
-type typeInfo struct {
-	Name          string   `xml:"instanceType"`
-	Current       bool     `xml:"currentGeneration"`
-	BareMetal     bool     `xml:"bareMetal"`
-	Hypervisor    string   `xml:"hypervisor"`
-	Hibernation   bool     `xml:"hibernationSupported"`
-	Architectures []string `xml:"processorInfo>supportedArchitectures>item"`
-	VCPUs         int64    `xml:"vCpuInfo>defaultVCpus"`
-	MemoryMiB     int64    `xml:"memoryInfo>sizeInMiB"`
-	RootDevices   []string `xml:"supportedRootDeviceTypes>item"`
-	Storage       bool     `xml:"instanceStorageSupported"`
-	GPUs          *gpuInfo `xml:"gpuInfo"`
-	Interfaces    int      `xml:"networkInfo>maximumNetworkInterfaces"`
-	Addresses     int      `xml:"networkInfo>ipv4AddressesPerInterface"`
-	Cards         int      `xml:"networkInfo>maximumNetworkCards"`
-	DefaultCard   int      `xml:"networkInfo>defaultNetworkCardIndex"`
-	CardList      []card   `xml:"networkInfo>networkCards>item"`
-}
-
-type card struct {
-	Index      int `xml:"networkCardIndex"`
-	Interfaces int `xml:"maximumNetworkInterfaces"`
-}
-
-type gpuInfo struct {
-	Items []gpu `xml:"gpus>item"`
-}
-
-type gpu struct {
-	Name         string `xml:"name"`
-	Manufacturer string `xml:"manufacturer"`
-	Count        int64  `xml:"count"`
-	MemoryMiB    int    `xml:"memoryInfo>sizeInMiB"`
-}
-
-// info is what EC2 says of the type. The pods of a type are what the VPC CNI makes of its
-// interfaces: interfaces x (addresses - 1) + 2.
-func info(t simcloud.InstanceType) typeInfo {
-	interfaces, addresses := network(t.Capacity.Pods().Value())
-	i := typeInfo{
-		Name: t.Name, Current: true, Hypervisor: "nitro", Architectures: []string{architecture(t)},
-		RootDevices: []string{"ebs"},
-		VCPUs:       t.Capacity.Cpu().Value(), MemoryMiB: t.Capacity.Memory().Value() >> 20, Interfaces: interfaces,
-		Addresses: addresses,
-		Cards:     1, CardList: []card{{Interfaces: interfaces}},
-	}
-	if devices, ok := t.Capacity[simcloud.GPUResource]; ok {
-		i.GPUs = &gpuInfo{Items: []gpu{{Name: "T4", Manufacturer: "NVIDIA", Count: devices.Value(), MemoryMiB: 15360}}}
-	}
-	i.Hibernation = i.GPUs == nil && i.MemoryMiB < 150*1024
-	return i
-}
-
-// network finds interfaces and addresses per interface for that many pods: EC2's own figures for
-// the sizes that it has.
-func network(pods int64) (interfaces, addresses int) {
-	known := map[int64][2]int{8: {2, 4}, 11: {3, 4}, 17: {3, 6}, 29: {3, 10}, 35: {3, 12}, 58: {4, 15}, 234: {8, 30}}
-	if n, ok := known[pods]; ok {
-		return n[0], n[1]
-	}
-	return 1, int(max(0, pods-2)) + 1
-}
-
 var (
 	imageID  = regexp.MustCompile(`^ami-([0-9a-f]{8}|[0-9a-f]{17})$`)
 	typeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
@@ -116,7 +45,7 @@ func (s *Server) types(names []string, filters []filter, pg page) answer {
 	var found []typeInfo
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		t, _ := s.sim.InstanceType(name)
-		i := info(t)
+		i := s.info(t)
 		if match(filters, attributes{values: map[string]string{
 			"instance-type": name, "processor-info.supported-architecture": i.Architectures[0], "current-generation": "true",
 		}}) {
@@ -147,6 +76,8 @@ type imageInfo struct {
 	Devices      []imageDevice `xml:"blockDeviceMapping>item"`
 	Tags         []tag         `xml:"tagSet>item"`
 	Virtual      string        `xml:"virtualizationType"`
+	BootMode     string        `xml:"bootMode,omitempty"`
+	ENA          bool          `xml:"enaSupport"`
 }
 
 type imageDevice struct {
@@ -221,6 +152,7 @@ func imageInfoOf(image Image) imageInfo {
 		Public: image.Public || image.Alias != "", Architecture: image.Architecture, Kind: "machine", Name: image.Name,
 		Created:  image.Created,
 		RootType: "ebs", RootName: image.RootDevice, Tags: tagSet(image.Tags), Virtual: "hvm",
+		BootMode: image.BootMode, ENA: !image.NoENA,
 		Devices: []imageDevice{{Name: image.RootDevice, Size: image.RootGiB, Snapshot: "snap-" + image.ID[len("ami-"):],
 			Kind: "gp3"}},
 	}

@@ -101,11 +101,10 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z
 // describe is EC2's view of the instance as reads see it. A terminated one has lost its network.
 func (s *Server) describe(inst *simcloud.Instance, seen *provider.Instance) instance {
 	d := s.details[inst.ID]
-	size, _ := s.sim.InstanceType(seen.Type)
 	i := instance{
 		ID: string(seen.ID), Image: d.image, Type: seen.Type, Zone: seen.Zone, Tenancy: "default", KeyName: d.key,
 		State:      stateOf(seen.State),
-		LaunchTime: stamp(inst.StartedAt), Architecture: architecture(size), RootType: "ebs", RootName: rootDevice,
+		LaunchTime: stamp(inst.StartedAt), Architecture: s.architecture(seen.Type), RootType: "ebs", RootName: rootDevice,
 		ClientToken: d.token, Tags: tagSet(seen.Tags), EBSOptimized: d.ebsOptimized, Hibernation: d.hibernation,
 	}
 	if seen.StateReason != "" {

@@ -338,19 +338,15 @@ func (s *Server) check(_ *simcloud.Book, region string, r *runRequest) (simcloud
 		return none, fail("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", r.imageID)
 	case image.state() != "available":
 		return none, fail("InvalidAMIID.Unavailable", "The image ID '%s' is not available", r.imageID)
-	case image.Architecture != architecture(size):
-		return none, fail(
-			codeInvalid,
-			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.",
-			architecture(size),
-			image.Architecture,
-		)
 	case subnet == nil:
 		return none, fail("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", r.subnet)
 	case r.zone != "" && r.zone != subnet.Zone:
 		return none, fail(codeInvalid, "The subnet %s is not in the Availability Zone %s", r.subnet, r.zone)
 	case r.details.hibernation && !r.encryptedRoot:
 		return none, fail("UnsupportedHibernationConfiguration", "Hibernation requires an encrypted root volume")
+	}
+	if err := s.typeRefusal(size, image, subnet.Zone); err != nil {
+		return none, err
 	}
 	for _, id := range r.groups {
 		if s.account.group(region, id) == nil {

@@ -39,6 +39,9 @@ type Options struct {
 	Account *Account
 	// Limits of each region; nil: Published. Empty ones are none.
 	Limits *Limits
+	// Types are the properties of types by their names, in place of those that PropertiesOf gives
+	// them. The types themselves are the played cloud's.
+	Types map[string]Properties
 }
 
 // Server answers EC2's protocol, and some calls of EKS, IAM and STS, for a played cloud. It is an
