@@ -63,8 +63,9 @@ func (e *IncorrectStateError) Error() string {
 	return fmt.Sprintf("cannot %s instance %s in state %s", e.Op, e.ID, e.State)
 }
 
-// UnauthorizedError: a policy of the cloud does not allow the caller the operation. Only checks
-// return it: to other calls a missing permission is a failure that may be gone at the next call.
+// UnauthorizedError: a policy of the cloud does not allow the caller the operation. Only checks and
+// ChangeInstanceType, without which a pool goes on, return it: to other calls a missing permission
+// is a failure that may be gone at the next call.
 type UnauthorizedError struct {
 	Operation, Reason string
 }

@@ -95,9 +95,10 @@ type Locator interface {
 
 // TypeChanger is a cloud that can make a stopped instance another type.
 type TypeChanger interface {
-	// ChangeInstanceType makes the instance the type, with which it will start. It changes nothing of
-	// one that is the type already. Errors: NotFound, IncorrectState (it is not stopped), InvalidConfig
-	// (the type is none for this instance), Unauthorized, RateLimit.
+	// ChangeInstanceType makes the instance the type, with which it will start. Where it is the type
+	// already, in whatever state, nil: a call whose answer was lost is made again. Errors: NotFound,
+	// IncorrectState (it is not stopped), InvalidConfig (the type is none for this instance),
+	// Unauthorized, RateLimit.
 	ChangeInstanceType(ctx context.Context, instanceID, instanceType string) error
 	// SharesQuota reports whether instances of the two types count against one quota of the account, so
 	// that where it is used up neither helps.

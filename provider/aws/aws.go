@@ -258,6 +258,8 @@ type traits struct {
 	// seen is when a call last returned the instance; gone: as terminated.
 	seen time.Time
 	gone bool
+	// retyped is when a call of ours last changed its type; zero for never.
+	retyped time.Time
 }
 
 // forgetAfter is how long an instance is remembered that no call returns any more: EC2 itself lists
@@ -276,6 +278,9 @@ func (x *index) get(id string) (traits, bool) {
 func (x *index) put(id v1alpha1.InstanceID, t traits) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if was := x.known[string(id)]; t.seen.Sub(was.retyped) < readsLag {
+		t.kind, t.retyped = was.kind, was.retyped
+	}
 	x.known[string(id)] = t
 }
 

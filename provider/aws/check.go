@@ -72,7 +72,7 @@ func (c *Checker) Launch(ctx context.Context, class *v1alpha1.AWSNodeClass, req 
 }
 
 // Operate makes a dry run of the operation on an instance: StartInstances, StopInstances,
-// TerminateInstances or CreateTags.
+// TerminateInstances, CreateTags or ModifyInstanceAttribute, which asks for the type that it is.
 func (c *Checker) Operate(ctx context.Context, op limiter.Operation, i *provider.Instance) error {
 	r, err := c.cloud.in(regionName(i.Region))
 	if err != nil {
@@ -89,6 +89,10 @@ func (c *Checker) Operate(ctx context.Context, op limiter.Operation, i *provider
 	case limiter.CreateTags:
 		state := map[string]string{v1alpha1.LabelState: i.Tags[v1alpha1.LabelState]}
 		_, err = r.client.CreateTags(ctx, &ec2.CreateTagsInput{Resources: ids, Tags: tagsOf(state), DryRun: dry})
+	case limiter.ModifyInstanceAttribute:
+		in := modifyType(string(i.ID), i.Type)
+		in.DryRun = dry
+		_, err = r.client.ModifyInstanceAttribute(ctx, in)
 	default:
 		return fmt.Errorf("%s has no dry run", op)
 	}
@@ -162,9 +166,7 @@ func checked(op limiter.Operation, id string, err error) error {
 	case "DryRunOperation":
 		return nil
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException":
-		// What follows is kilobytes that only another call decodes.
-		plain, _, _ := strings.Cut(said.ErrorMessage(), " Encoded authorization failure message:")
-		return &provider.UnauthorizedError{Operation: string(op), Reason: plain}
+		return unauthorized(op, err)
 	case codeNoResource, "NoSuchEntity":
 		return &provider.InvalidConfigError{Field: string(op), Reason: said.ErrorMessage()}
 	}

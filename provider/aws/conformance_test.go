@@ -28,6 +28,10 @@ func TestAWSConforms(t *testing.T) {
 			HoldStop: func(t *testing.T, id v1alpha1.InstanceID) {
 				r.fault(t, simcloud.Fault{Kind: simcloud.FaultStopHangs, Instance: id, Count: 1})
 			},
+			OtherType: "m5.xlarge",
+			LoseAnswer: func(t *testing.T, id v1alpha1.InstanceID) {
+				r.fault(t, simcloud.Fault{Kind: simcloud.FaultLostAnswer, Op: simcloud.OpChangeType, Instance: id, Count: 1})
+			},
 			FailRegion: func(t *testing.T) string {
 				launched(t, cloud, far())
 				r.server.Script(denied())

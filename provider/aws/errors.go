@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/provider/limiter"
 )
 
 // code is EC2's word for what went wrong.
@@ -107,6 +108,7 @@ func callCodes() map[code]entry {
 		"UnsupportedOperation":                {means: meansForbidden},
 		"UnsupportedHibernationConfiguration": {means: meansForbidden},
 		"UnsupportedInstanceAttribute":        {means: meansForbidden},
+		"InvalidInstanceAttributeValue":       {means: meansForbidden},
 		"UnsupportedOnOutposts":               {means: meansForbidden},
 
 		"InvalidClientTokenId":                    {means: meansOther}, // of the credentials, not of the launch
@@ -193,7 +195,10 @@ func aboutOne(err error) bool {
 	switch classify(err).means {
 	case meansMissing, meansCapacity, meansQuota, meansState, meansForbidden, meansAddresses:
 		return true
-	case meansRate, meansWrong, meansOther:
+	case meansWrong:
+		// A start tells only of an instance that has become another type what its image lacks for it.
+		return len(named(err)) > 0
+	case meansRate, meansOther:
 	}
 	return false
 }
@@ -202,6 +207,17 @@ func aboutOne(err error) bool {
 func isUnauthorized(err error) bool {
 	var said smithy.APIError
 	return errors.As(err, &said) && said.ErrorCode() == "UnauthorizedOperation"
+}
+
+// unauthorized is the error of a call that a policy does not allow. What EC2 says after its words
+// is kilobytes that only another call decodes.
+func unauthorized(op limiter.Operation, err error) error {
+	plain := ""
+	var said smithy.APIError
+	if errors.As(err, &said) {
+		plain, _, _ = strings.Cut(said.ErrorMessage(), " Encoded authorization failure message:")
+	}
+	return &provider.UnauthorizedError{Operation: string(op), Reason: plain}
 }
 
 // instanceIDs are EC2's ids in its messages.

@@ -44,12 +44,15 @@ func TestThePolicyAllowsWhatIsCalled(t *testing.T) {
 					bound[action] = key + "=" + value
 				}
 			}
+			if attribute := s.Condition["StringEquals"]["ec2:Attribute"]; attribute != "" {
+				bound[action] += " " + attribute
+			}
 		}
 	}
 	called := []string{"eks:DescribeCluster", "iam:PassRole"}
 	for _, op := range []string{
 		"CreateTags", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "DescribeSecurityGroups",
-		"DescribeSubnets", "RunInstances", "StartInstances", "StopInstances", "TerminateInstances",
+		"DescribeSubnets", "ModifyInstanceAttribute", "RunInstances", "StartInstances", "StopInstances", "TerminateInstances",
 	} {
 		called = append(called, "ec2:"+op)
 	}
@@ -63,6 +66,8 @@ func TestThePolicyAllowsWhatIsCalled(t *testing.T) {
 		"ec2:StopInstances":      "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
 		"ec2:TerminateInstances": "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
 		"ec2:CreateTags":         "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
+		// User data is an attribute too.
+		"ec2:ModifyInstanceAttribute": "aws:ResourceTag/stratos.sh/cluster=CLUSTER InstanceType",
 	}
 	if diff := cmp.Diff(want, bound); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)

@@ -115,8 +115,10 @@ func (r *region) batcher(op limiter.Operation, call func(context.Context, []stri
 			return err
 		},
 		offering: r.index.offering,
-		refused:  func(ctx context.Context, id string, err error) error { return r.refused(ctx, op, id, err, done) },
-		failed:   func(err error) error { return subject{operation: string(op)}.typed(err) },
+		refused: func(ctx context.Context, id string, err error) error {
+			return r.refused(ctx, op, id, err, func(i *provider.Instance) bool { return slices.Contains(done, i.State) })
+		},
+		failed: func(err error) error { return subject{operation: string(op)}.typed(err) },
 	}
 	return &batcher[nothing]{
 		most: mostPerCall,
@@ -135,9 +137,10 @@ func (r *region) batcher(op limiter.Operation, call func(context.Context, []stri
 }
 
 // refused words why one instance was refused. EC2 does not say in which state an instance is that
-// it refuses for its state, so it is asked.
+// it refuses for its state, so it is asked. done reports whether the instance is what was asked
+// for.
 func (r *region) refused(ctx context.Context, op limiter.Operation, id string, err error,
-	done []provider.InstanceState) error {
+	done func(*provider.Instance) bool) error {
 	known, _ := r.index.get(id)
 	about := subject{operation: string(op), id: id, kind: known.kind, zone: known.zone}
 	if classify(err).means != meansState {
@@ -149,12 +152,12 @@ func (r *region) refused(ctx context.Context, op limiter.Operation, id string, e
 		return lookErr
 	case lookErr != nil:
 		return about.typed(err)
-	case slices.Contains(done, instance.State):
+	case done(instance):
 		return nil // another goroutine did it
 	}
-	state := instance.State
-	if op == limiter.StartInstances && state == provider.InstanceStopped {
-		// it has stopped since it refused, or this look is older: in both cases it will start in a moment
+	state, wantsStopped := instance.State, op == limiter.StartInstances || op == limiter.ModifyInstanceAttribute
+	if wantsStopped && state == provider.InstanceStopped {
+		// it has stopped since it refused, or this look is older: in both cases it will do so in a moment
 		state = provider.InstanceStopping
 	}
 	return &provider.IncorrectStateError{ID: id, State: state, Op: verb(op)}
@@ -162,6 +165,9 @@ func (r *region) refused(ctx context.Context, op limiter.Operation, id string, e
 
 // verb words an operation for an error.
 func verb(op limiter.Operation) string {
+	if op == limiter.ModifyInstanceAttribute {
+		return "change the type of"
+	}
 	return strings.ToLower(strings.TrimSuffix(string(op), "Instances"))
 }
 

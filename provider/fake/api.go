@@ -11,6 +11,7 @@ import (
 // HTTP.
 type API interface {
 	provider.CloudProvider
+	provider.TypeChanger
 	// LaunchInstance launches one instance of the class. Errors: InvalidConfig, InsufficientCapacity,
 	// RateLimit.
 	LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) (*provider.Instance,

@@ -100,6 +100,11 @@ func (c *Client) UpdateInstanceTags(ctx context.Context, instanceID string, tags
 	return c.of(ctx, http.MethodPatch, instanceID, "/tags", tagsBody{Tags: tags}, nil)
 }
 
+// ChangeInstanceType implements provider.TypeChanger.
+func (c *Client) ChangeInstanceType(ctx context.Context, instanceID, instanceType string) error {
+	return c.of(ctx, http.MethodPut, instanceID, "/type", typeBody{Type: instanceType}, nil)
+}
+
 // LaunchInstance implements API.
 func (c *Client) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {

@@ -23,7 +23,14 @@ func subjectOf(api API) providertest.Subject {
 		Launch: func(ctx context.Context, req provider.LaunchRequest) (*provider.Instance, error) {
 			return api.LaunchInstance(ctx, class, req)
 		},
-		WaitFor: providertest.Poll(api),
+		WaitFor:   providertest.Poll(api),
+		OtherType: "m5.xlarge",
+		LoseAnswer: func(t *testing.T, id v1alpha1.InstanceID) {
+			f := Fault{Kind: FaultLostAnswer, Op: OpChangeType, Instance: id, Count: 1}
+			if _, err := api.AddFault(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+		},
 		HoldStop: func(t *testing.T, id v1alpha1.InstanceID) {
 			if _, err := api.AddFault(t.Context(), Fault{Kind: FaultStopHangs, Instance: id, Count: 1}); err != nil {
 				t.Fatal(err)

@@ -227,9 +227,7 @@ func (m *Machines) missed(node *corev1.Node) bool {
 	if mach == nil {
 		return true
 	}
-	mach.mu.Lock()
-	defer mach.mu.Unlock()
-	return time.Since(mach.lastSign) > m.o.GracePeriod
+	return time.Since(mach.signed()) > m.o.GracePeriod
 }
 
 // markUnknown does to the kubelet's conditions what the node controller does; heartbeats stay.

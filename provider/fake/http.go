@@ -40,6 +40,7 @@ func Handler(cloud *Cloud) http.Handler {
 		r.Post("/instances/{id}/start", s.start)
 		r.Post("/instances/{id}/stop", s.stop)
 		r.Patch("/instances/{id}/tags", s.tags)
+		r.Put("/instances/{id}/type", s.changeType)
 		r.Post("/instances/{id}/behind", s.behind)
 		r.Post("/resolve", s.resolve)
 		r.Get("/faults", s.faults)
@@ -108,6 +109,13 @@ func (s server) tags(w http.ResponseWriter, r *http.Request) {
 	var body tagsBody
 	if read(w, r, &body) {
 		answer(w, nil, s.cloud.UpdateInstanceTags(r.Context(), instanceID(r), body.Tags))
+	}
+}
+
+func (s server) changeType(w http.ResponseWriter, r *http.Request) {
+	var body typeBody
+	if read(w, r, &body) {
+		answer(w, nil, s.cloud.ChangeInstanceType(r.Context(), instanceID(r), body.Type))
 	}
 }
 

@@ -24,6 +24,7 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 		"capacity":     &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a", Err: cause},
 		"config":       &provider.InvalidConfigError{Field: "ami", Reason: "gone"},
 		"state":        &provider.IncorrectStateError{ID: "i-1", State: provider.InstanceStopping, Op: "start"},
+		"permission":   &provider.UnauthorizedError{Operation: "ChangeInstanceType", Reason: "no"},
 		"outage":       ErrUnavailable,
 		"other errors": errors.New("boom"),
 	} {
@@ -43,7 +44,8 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 			for typed, is := range map[string]func(error) bool{
 				"NotFound": provider.IsNotFound, "RateLimit": provider.IsRateLimit, "Capacity": provider.IsInsufficientCapacity,
 				"Config": provider.IsInvalidConfig, "State": provider.IsIncorrectState,
-				"Unavailable": func(err error) bool { return errors.Is(err, ErrUnavailable) },
+				"Unauthorized": provider.IsUnauthorized,
+				"Unavailable":  func(err error) bool { return errors.Is(err, ErrUnavailable) },
 			} {
 				if is(err) != is(got) {
 					t.Errorf("Is%s was %v, is %v", typed, is(err), is(got))

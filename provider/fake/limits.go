@@ -21,6 +21,7 @@ func PublishedLimits() map[Op]Limit {
 		OpGet:        {Burst: 100, PerSecond: 20},
 		OpList:       {Burst: 100, PerSecond: 20},
 		OpUpdateTags: {Burst: 100, PerSecond: 10},
+		OpChangeType: {Burst: 50, PerSecond: 5},
 	}
 }
 

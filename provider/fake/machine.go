@@ -96,10 +96,10 @@ func (m *machine) setPower(p Power) {
 	m.life.on, m.life.up = g.On, g.Up
 }
 
-// renamed reports whether the kubelet of this boot registers under another name than the one
-// before. It ends what the machine did under that name.
-func (m *machine) renamed(g simcloud.Guest) bool {
-	if m.script.nodeName(g) == m.name {
+// isAnother reports whether this boot is that of another machine: of another type, or its kubelet
+// registers under another name than the one before. It ends what the machine did before.
+func (m *machine) isAnother(g simcloud.Guest) bool {
+	if m.script.nodeName(g) == m.name && g.Type == m.Type {
 		return false
 	}
 	m.mu.Lock()
@@ -138,6 +138,13 @@ func (m *machine) quiet() {
 	for m.inFlight > 0 {
 		m.idle.Wait()
 	}
+}
+
+// signed is when the machine last called the API.
+func (m *machine) signed() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lastSign
 }
 
 // update changes the life of that boot; of a later one nothing.

@@ -332,13 +332,16 @@ func (m *Machines) PowerChanged(id v1alpha1.InstanceID) {
 	}
 	m.mu.Lock()
 	mach := m.byID[id]
-	if mach != nil && mach.renamed(g) {
+	var lastSign time.Time
+	if mach != nil && mach.isAnother(g) {
+		lastSign = mach.signed()
 		delete(m.byNode, mach.name)
 		mach = nil
 	}
 	if mach == nil {
 		size, _ := m.power.InstanceType(g.Type)
 		mach = newMachine(g, size, m.power.Cluster())
+		mach.lastSign = lastSign
 		if mach.script.refusal != "" {
 			m.o.Log.Info("fake machine does not join", "instance", id, "reason", mach.script.refusal)
 		}

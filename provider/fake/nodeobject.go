@@ -57,11 +57,12 @@ func (m *machine) newNode(now time.Time) *corev1.Node {
 	return node
 }
 
-// adoption returns the patch that a kubelet makes to a Node that exists; nil for none.
+// adoption returns the patch that a kubelet makes to a Node that exists; nil for none. The instance
+// type is a cloud controller's to write, at the Node's initialisation only.
 func adoption(node *corev1.Node, m *machine) []byte {
 	missing := map[string]string{}
 	for name, value := range m.defaultLabels() {
-		if node.Labels[name] != value {
+		if has := node.Labels[name]; has != value && (has == "" || name != corev1.LabelInstanceTypeStable) {
 			missing[name] = value
 		}
 	}

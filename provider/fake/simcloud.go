@@ -36,6 +36,7 @@ const (
 	OpList       = simcloud.OpList
 	OpUpdateTags = simcloud.OpUpdateTags
 	OpResolve    = simcloud.OpResolve
+	OpChangeType = simcloud.OpChangeType
 )
 
 // The faults of calls and of instances.
@@ -45,6 +46,7 @@ const (
 	FaultIncorrectState       = simcloud.FaultIncorrectState
 	FaultNotFound             = simcloud.FaultNotFound
 	FaultInvalidConfig        = simcloud.FaultInvalidConfig
+	FaultUnauthorized         = simcloud.FaultUnauthorized
 	FaultOutage               = simcloud.FaultOutage
 	FaultLostAnswer           = simcloud.FaultLostAnswer
 	FaultLatency              = simcloud.FaultLatency

@@ -24,6 +24,9 @@ type (
 	tagsBody struct {
 		Tags map[string]string `json:"tags"`
 	}
+	typeBody struct {
+		Type string `json:"type"`
+	}
 	actionBody struct {
 		Action Action `json:"action"`
 	}
@@ -44,6 +47,7 @@ const (
 	codeCapacity     code = "InsufficientCapacity"
 	codeConfig       code = "InvalidConfig"
 	codeState        code = "IncorrectState"
+	codeUnauthorized code = "Unauthorized"
 	codeUnavailable  code = "Unavailable"
 	codeBadRequest   code = "BadRequest"
 	codeInternal     code = "Internal"
@@ -80,6 +84,7 @@ func encodeError(err error) (int, errorBody) {
 		capacity *provider.InsufficientCapacityError
 		config   *provider.InvalidConfigError
 		state    *provider.IncorrectStateError
+		denied   *provider.UnauthorizedError
 	)
 	switch {
 	case errors.As(err, &notFound):
@@ -97,6 +102,9 @@ func encodeError(err error) (int, errorBody) {
 	case errors.As(err, &state):
 		body.Code, body.ID, body.State, body.Operation = codeState, state.ID, state.State, state.Op
 		return http.StatusConflict, body
+	case errors.As(err, &denied):
+		body.Code, body.Operation, body.Reason = codeUnauthorized, denied.Operation, denied.Reason
+		return http.StatusForbidden, body
 	case errors.Is(err, ErrUnavailable):
 		body.Code = codeUnavailable
 		return http.StatusServiceUnavailable, body
@@ -118,6 +126,8 @@ func (b errorBody) decode(status int) error {
 		return &provider.InvalidConfigError{Field: b.Field, Reason: b.Reason}
 	case codeState:
 		return &provider.IncorrectStateError{ID: b.ID, State: b.State, Op: b.Operation}
+	case codeUnauthorized:
+		return &provider.UnauthorizedError{Operation: b.Operation, Reason: b.Reason}
 	case codeUnavailable:
 		if b.Message == ErrUnavailable.Error() {
 			return ErrUnavailable

@@ -226,9 +226,14 @@ func TestWrappedCallsCountWhereTheyBelong(t *testing.T) {
 		if found.AMI == "" {
 			t.Error("no image was found for the class")
 		}
+		changer, can := w.(provider.TypeChanger)
+		if !can {
+			t.Fatal("the wrapped cloud changes no types")
+		}
+		typeErr := changer.ChangeInstanceType(ctx, id, "m5.xlarge")
 		startErr := w.StartInstance(ctx, id)
 		<-time.After(time.Minute) // a pending instance cannot be stopped
-		err := errors.Join(launchErr, resolveErr, stateErr, getErr, listErr, startErr,
+		err := errors.Join(launchErr, resolveErr, stateErr, getErr, listErr, startErr, typeErr,
 			w.UpdateInstanceTags(ctx, id, map[string]string{"a": "b"}),
 			w.StopInstance(ctx, id, true), w.TerminateInstance(ctx, id))
 		if err != nil || state != provider.InstanceStopped || string(instance.ID) != id || len(list) != 2 {
@@ -236,7 +241,7 @@ func TestWrappedCallsCountWhereTheyBelong(t *testing.T) {
 		}
 		for op, want := range map[Operation]float64{
 			RunInstances: 1, StartInstances: 1, StopInstances: 1, TerminateInstances: 1, DescribeInstances: 3, CreateTags: 1,
-			ResolveNodeClass: 1,
+			ModifyInstanceAttribute: 1, ResolveNodeClass: 1,
 		} {
 			if got := testutil.ToFloat64(c.calls.WithLabelValues("fake", string(op), "ok")); got != want {
 				t.Errorf("%v calls of %s, want %v", got, op, want)
@@ -246,4 +251,15 @@ func TestWrappedCallsCountWhereTheyBelong(t *testing.T) {
 			t.Errorf("state of an instance that does not exist: %q, %v", state, err)
 		}
 	})
+}
+
+// TestAWrappedCloudChangesTypesWhereItCan: one that cannot does not claim to.
+func TestAWrappedCloudChangesTypesWhereItCan(t *testing.T) {
+	c, _ := newCalls(t, New(nil))
+	type cloud = Cloud[v1alpha1.AWSNodeClass, v1alpha1.AWSNodeClassStatus]
+	for can, of := range map[bool]cloud{true: fake.New(fake.Options{}), false: struct{ cloud }{fake.New(fake.Options{})}} {
+		if _, is := Wrap(of, c).(provider.TypeChanger); is != can {
+			t.Errorf("the wrapped cloud changes types: %v, its cloud: %v", is, can)
+		}
+	}
 }

@@ -22,6 +22,8 @@ const (
 	TerminateInstances Operation = "TerminateInstances"
 	DescribeInstances  Operation = "DescribeInstances"
 	CreateTags         Operation = "CreateTags"
+	// ModifyInstanceAttribute changes the type of one instance.
+	ModifyInstanceAttribute Operation = "ModifyInstanceAttribute"
 )
 
 // ResolveNodeClass is what a cloud that is asked for a class as a whole calls it. It is measured,
@@ -30,7 +32,8 @@ const ResolveNodeClass Operation = "ResolveNodeClass"
 
 // Operations are all of them, in the order in which they are printed.
 func Operations() []Operation {
-	return []Operation{RunInstances, StartInstances, StopInstances, TerminateInstances, DescribeInstances, CreateTags}
+	return []Operation{RunInstances, StartInstances, StopInstances, TerminateInstances, DescribeInstances, CreateTags,
+		ModifyInstanceAttribute}
 }
 
 // Limit is a token bucket: Burst calls at once, PerSecond more each second. The zero Limit is none.
@@ -46,8 +49,9 @@ const most = 10000
 const off = "off"
 
 // Default is what one account and region may do. The bursts are those that Stratos has always
-// documented; each second refills what EC2 publishes ("Request throttling for the Amazon EC2 API"),
-// but no more than the burst.
+// documented, that of ModifyInstanceAttribute is EC2's for calls that change something; each second
+// refills what EC2 publishes ("Request throttling for the Amazon EC2 API"), but no more than the
+// burst.
 func Default() map[Operation]Limit {
 	return map[Operation]Limit{
 		RunInstances:       {Burst: 5, PerSecond: 2},
@@ -56,6 +60,8 @@ func Default() map[Operation]Limit {
 		TerminateInstances: {Burst: 5, PerSecond: 5},
 		DescribeInstances:  {Burst: 20, PerSecond: 20},
 		CreateTags:         {Burst: 10, PerSecond: 10},
+
+		ModifyInstanceAttribute: {Burst: 50, PerSecond: 5},
 	}
 }
 

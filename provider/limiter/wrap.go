@@ -14,9 +14,26 @@ type Cloud[C, S any] interface {
 }
 
 // Wrap returns a Cloud whose calls all go through c, each as one call. It is for providers that do
-// not batch.
+// not batch. The result is a provider.TypeChanger where the cloud is one.
 func Wrap[C, S any](cloud Cloud[C, S], c *Calls) Cloud[C, S] {
-	return &wrapped[C, S]{cloud: cloud, calls: c}
+	w := &wrapped[C, S]{cloud: cloud, calls: c}
+	if changer, can := cloud.(provider.TypeChanger); can {
+		return &typeChanger[C, S]{wrapped: w, changer: changer}
+	}
+	return w
+}
+
+// typeChanger is a wrapped cloud that can change types.
+type typeChanger[C, S any] struct {
+	*wrapped[C, S]
+	changer provider.TypeChanger
+}
+
+// ChangeInstanceType implements provider.TypeChanger.
+func (w *typeChanger[C, S]) ChangeInstanceType(ctx context.Context, instanceID, instanceType string) error {
+	return w.calls.Do(ctx, ModifyInstanceAttribute, func() error {
+		return w.changer.ChangeInstanceType(ctx, instanceID, instanceType)
+	})
 }
 
 type wrapped[C, S any] struct {

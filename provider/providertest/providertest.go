@@ -29,6 +29,11 @@ type Subject struct {
 	WaitFor func(t *testing.T, id v1alpha1.InstanceID, state provider.InstanceState)
 	// HoldStop makes the next stop of the instance stay in stopping until the test ends.
 	HoldStop func(t *testing.T, id v1alpha1.InstanceID)
+	// OtherType is a type that instances of Launch can become. "": the Provider is no TypeChanger.
+	OtherType string
+	// LoseAnswer makes the next change of the instance's type take effect without an answer, where
+	// OtherType is set.
+	LoseAnswer func(t *testing.T, id v1alpha1.InstanceID)
 	// FailRegion launches an instance in another region than Launch does, has that region answer
 	// nothing any more, and returns its name. nil: the cloud has one region.
 	FailRegion func(t *testing.T) string
@@ -72,6 +77,10 @@ func Run(t *testing.T, create func(t *testing.T) Subject) {
 		"a launch takes another zone before another type":          fallbackTypes,
 		"a start asked by many at once is one start":               concurrentStarts,
 		"the provider id ends in the instance id and names a zone": identity,
+		"a stopped instance starts as another type":                changeType,
+		"a change of type asked again has no effect":               changeTypeAgain,
+		"only a stopped instance becomes another type":             changeTypeOfRunning,
+		"an instance does not become a type that there is not":     changeTypeUnknown,
 	}
 	names := make([]string, 0, len(cases))
 	for name := range cases {
@@ -326,7 +335,7 @@ func terminatedStays(t *testing.T, s Subject) {
 
 // calls returns each call on one instance by name.
 func calls(p provider.CloudProvider, id v1alpha1.InstanceID) map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
+	all := map[string]func(context.Context) error{
 		"StartInstance":     func(ctx context.Context) error { return p.StartInstance(ctx, string(id)) },
 		"StopInstance":      func(ctx context.Context) error { return p.StopInstance(ctx, string(id), false) },
 		"TerminateInstance": func(ctx context.Context) error { return p.TerminateInstance(ctx, string(id)) },
@@ -345,6 +354,12 @@ func calls(p provider.CloudProvider, id v1alpha1.InstanceID) map[string]func(con
 			return p.UpdateInstanceTags(ctx, string(id), map[string]string{"late": "yes"})
 		},
 	}
+	if changer, can := p.(provider.TypeChanger); can {
+		all["ChangeInstanceType"] = func(ctx context.Context) error {
+			return changer.ChangeInstanceType(ctx, string(id), "other")
+		}
+	}
+	return all
 }
 
 func unknownIsNotFound(t *testing.T, s Subject) {

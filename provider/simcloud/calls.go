@@ -62,4 +62,5 @@ const (
 	OpList       Op = "ListInstances"
 	OpUpdateTags Op = "UpdateInstanceTags"
 	OpResolve    Op = "ResolveNodeClass"
+	OpChangeType Op = "ChangeInstanceType"
 )

@@ -180,7 +180,7 @@ func (b *Book) Down(t Target) error {
 // for none.
 func (b *Book) Refused(t Target) error {
 	t = b.complete(t)
-	kinds := []FaultKind{FaultRateLimit, FaultInvalidConfig, FaultNotFound, FaultIncorrectState}
+	kinds := []FaultKind{FaultRateLimit, FaultInvalidConfig, FaultNotFound, FaultIncorrectState, FaultUnauthorized}
 	// A launch meets missing capacity per zone, where it picks its subnet.
 	if t.Op != OpLaunch {
 		kinds = append(kinds, FaultInsufficientCapacity)

@@ -22,6 +22,8 @@ const (
 	// FaultInvalidConfig: wrong region, expired credentials, AMI gone; Reason carries the cloud's
 	// words.
 	FaultInvalidConfig FaultKind = "InvalidConfig"
+	// FaultUnauthorized: a policy does not allow the call.
+	FaultUnauthorized FaultKind = "Unauthorized"
 	// FaultOutage: the API answers nothing but ErrUnavailable.
 	FaultOutage FaultKind = "Outage"
 	// FaultLostAnswer: the call takes effect, its caller gets ErrUnavailable.
@@ -109,9 +111,9 @@ func (b *Book) unseen(inst *Instance) bool {
 
 func (k FaultKind) known() bool {
 	switch k {
-	case FaultInsufficientCapacity, FaultRateLimit, FaultIncorrectState, FaultNotFound, FaultInvalidConfig, FaultOutage,
-		FaultLostAnswer, FaultLatency, FaultNoAddresses, FaultStartFallsBack, FaultKubeletSilent, FaultNoNetwork,
-		FaultBootDelay, FaultDevicesLate, FaultStopHangs, FaultUnseen:
+	case FaultInsufficientCapacity, FaultRateLimit, FaultIncorrectState, FaultNotFound, FaultInvalidConfig,
+		FaultUnauthorized, FaultOutage, FaultLostAnswer, FaultLatency, FaultNoAddresses, FaultStartFallsBack,
+		FaultKubeletSilent, FaultNoNetwork, FaultBootDelay, FaultDevicesLate, FaultStopHangs, FaultUnseen:
 		return true
 	}
 	return false
@@ -166,6 +168,9 @@ func (f *Fault) failure(t Target, state provider.InstanceState) error {
 		return &provider.InstanceNotFoundError{ID: string(t.ID)}
 	case FaultInvalidConfig:
 		return &provider.InvalidConfigError{Field: "cloud", Reason: words("the cloud refuses the configuration").Error()}
+	case FaultUnauthorized:
+		return &provider.UnauthorizedError{Operation: string(t.Op),
+			Reason: words("You are not authorized to perform this operation.").Error()}
 	default:
 		if f.Reason != "" {
 			return fmt.Errorf("%w: %s", ErrUnavailable, f.Reason)
@@ -183,6 +188,8 @@ func verb(op Op) string {
 		return "stop"
 	case OpTerminate:
 		return "terminate"
+	case OpChangeType:
+		return "change the type of"
 	default:
 		return string(op)
 	}

@@ -87,6 +87,25 @@ func (b *Book) SetTags(inst *Instance, tags map[string]string) {
 	b.remember(inst, CopyOf(&inst.Instance))
 }
 
+// Changeable is why the type of the instance cannot be changed: it is not stopped. Errors:
+// IncorrectState.
+func Changeable(inst *Instance) error {
+	if inst.State == provider.InstanceStopped {
+		return nil
+	}
+	return &provider.IncorrectStateError{ID: string(inst.ID), State: inst.State, Op: verb(OpChangeType)}
+}
+
+// ChangeType makes the instance the type, of which its next boot is. Errors: IncorrectState.
+func (b *Book) ChangeType(inst *Instance, kind string) error {
+	if err := Changeable(inst); err != nil || inst.Type == kind {
+		return err
+	}
+	inst.Type = kind
+	b.remember(inst, CopyOf(&inst.Instance))
+	return nil
+}
+
 // Action is something that happens to an instance without Stratos.
 type Action string
 

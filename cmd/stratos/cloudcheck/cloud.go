@@ -20,6 +20,8 @@ const (
 	nameDescribeCluster = "DescribeCluster"
 	nameNodeRole        = "node role"
 	nameKeys            = "kms keys"
+	// statementOfTypes is the one of the policy of docs/install.md that lets Stratos change types.
+	statementOfTypes = "ChangeTypeOfStoppedInstances"
 )
 
 // The authentication modes of EKS in which the ConfigMap aws-auth counts.
@@ -39,7 +41,7 @@ func Cloud(c *CloudFacts) []check.Result {
 	for _, op := range operations() {
 		results = append(results, c.operation(op))
 	}
-	return append(results, c.describeCluster(), c.nodeRole(), c.keys())
+	return append(results, c.typeChange(), c.describeCluster(), c.nodeRole(), c.keys())
 }
 
 // wrong is the line of what the command repairs.
@@ -92,14 +94,41 @@ func (c *CloudFacts) operation(op limiter.Operation) check.Result {
 		return check.Line(check.NotChecked, name, "the instances of this cluster cannot be listed: %v", c.Instance.Err)
 	case c.Instance.Value == nil:
 		return check.Line(check.NotChecked, name, "there is no instance of this cluster yet")
+	}
+	return c.dryRun(op, c.Instance.Value, err)
+}
+
+// dryRun is the line of an operation that was tried on the instance.
+func (c *CloudFacts) dryRun(op limiter.Operation, i *provider.Instance, err error) check.Result {
+	name := string(op)
+	switch {
 	case err == nil:
-		return check.Line(check.OK, name, "allowed, by a dry run on %s", c.Instance.Value.ID)
+		return check.Line(check.OK, name, "allowed, by a dry run on %s", i.ID)
 	case provider.IsUnauthorized(err):
-		return wrong(name, c.allow(), "on %s: %v", c.Instance.Value.ID, err)
+		return wrong(name, c.allow(), "on %s: %v", i.ID, err)
 	case provider.IsIncorrectState(err):
-		return check.Line(check.OK, name, "allowed, though not in the present state of %s", c.Instance.Value.ID)
+		return check.Line(check.OK, name, "allowed, though not in the present state of %s", i.ID)
 	}
 	return check.Line(check.NotChecked, name, "%v", err)
+}
+
+// typeChange: the statement may be left out where no class has fallbackInstanceTypes.
+func (c *CloudFacts) typeChange() check.Result {
+	name := string(limiter.ModifyInstanceAttribute)
+	t := &c.TypeChange
+	switch {
+	case !t.Needed:
+		return check.Line(check.OK, name, "no class has fallbackInstanceTypes")
+	case t.Instance == nil && c.Instance.Err != nil:
+		return check.Line(check.NotChecked, name, "the instances of this cluster cannot be listed: %v", c.Instance.Err)
+	case t.Instance == nil:
+		return check.Line(check.NotChecked, name, "no class with fallbackInstanceTypes has a stopped instance yet")
+	}
+	line := c.dryRun(limiter.ModifyInstanceAttribute, t.Instance, t.Err)
+	if line.Status == check.Wrong {
+		line.Words += "; the statement " + statementOfTypes + " of the policy allows it"
+	}
+	return line
 }
 
 func (c *CloudFacts) describeCluster() check.Result {

@@ -78,14 +78,21 @@ func (a *account) launch(t *testing.T) *provider.Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
+	await(t, a.cloud, string(i.ID), provider.InstanceRunning)
+	return i
+}
+
+// await returns when the instance is in the state.
+func await(t *testing.T, cloud *aws.Cloud, id string, want provider.InstanceState) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for state := i.State; state != provider.InstanceRunning; {
-		if state, err = a.cloud.GetInstanceState(ctx, string(i.ID)); err != nil {
+	for state := provider.InstanceUnknown; state != want; {
+		var err error
+		if state, err = cloud.GetInstanceState(ctx, id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return i
 }
 
 func factsOf(class string) *check.Facts {
@@ -259,22 +266,13 @@ func mustDiffer(t *testing.T, before, after []check.Result, want check.Result) {
 // this cluster alone.
 func TestCloudByAPolicy(t *testing.T) {
 	a := newAccount(t)
-	text, err := os.ReadFile("../../../docs/aws-iam-policy.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct{ cluster, without, wrong string }{
 		"as it is":             {cluster: clusterName},
 		"of another cluster":   {cluster: "other", wrong: "RunInstances general, StartInstances, StopInstances, TerminateInstances, CreateTags"},
 		"without terminations": {cluster: clusterName, without: `, "ec2:TerminateInstances"`, wrong: "TerminateInstances"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy, err := ec2test.ParsePolicy([]byte(strings.Replace(string(text), c.without, "", 1)),
-				strings.NewReplacer("REGION", "us-east-1", "ACCOUNT", "123456789012", "CLUSTER", c.cluster))
-			if err != nil {
-				t.Fatal(err)
-			}
-			a.server.SetPolicy(policy)
+			a.server.SetPolicy(policyOf(t, c.cluster, c.without))
 			var wrong []string
 			for _, r := range a.lines(t) {
 				if r.Status == check.Wrong {
@@ -286,6 +284,21 @@ func TestCloudByAPolicy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// policyOf is the policy that the page gives for a cluster, without a part of its text.
+func policyOf(t *testing.T, cluster, without string) *ec2test.Policy {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/aws-iam-policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := ec2test.ParsePolicy([]byte(strings.Replace(string(text), without, "", 1)),
+		strings.NewReplacer("REGION", "us-east-1", "ACCOUNT", "123456789012", "CLUSTER", cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy
 }
 
 // TestCloudChangesNothing: no call has an effect.
@@ -347,4 +360,71 @@ func TestDescribeClusterLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTypeChangeLine: the permission is needed where a class has fallbackInstanceTypes, and is
+// tried on a stopped instance of a pool of it.
+func TestTypeChangeLine(t *testing.T) {
+	without := func(p *ec2test.Policy) {
+		p.Statement = slices.DeleteFunc(p.Statement, func(s ec2test.Statement) bool {
+			return s.Condition["StringEquals"]["ec2:Attribute"] != ""
+		})
+	}
+	for name, c := range map[string]struct {
+		change func(*account)
+		policy func(*ec2test.Policy)
+		want   check.Result
+	}{
+		"allowed": {want: check.Result{Status: check.OK, Words: "allowed, by a dry run on i-"}},
+		"the statement is left out": {policy: without, want: check.Result{Status: check.Wrong,
+			Words: "the statement ChangeTypeOfStoppedInstances of the policy", Repair: "aws iam create-policy-version"}},
+		"EC2 has no key for the attribute": {policy: func(p *ec2test.Policy) { p.NoAttributeKey = true },
+			want: check.Result{Status: check.Wrong, Words: "ec2:ModifyInstanceAttribute", Repair: "aws iam"}},
+		"left out, and not needed": {change: func(a *account) { classOf(a.facts).Spec.FallbackInstanceTypes = nil },
+			policy: without, want: check.Result{Status: check.OK, Words: "no class has fallbackInstanceTypes"}},
+		"no instance of such a class": {change: func(a *account) { a.facts.Pools.Value = nil },
+			want: check.Result{Status: check.NotChecked, Words: "no class with fallbackInstanceTypes has a stopped instance"}},
+		"EC2 is out of order": {change: func(a *account) { a.answers(ec2test.ModifyInstanceAttribute, "Odd", "what") },
+			want: check.Result{Status: check.NotChecked, Words: "what"}},
+		"no list of instances": {change: func(a *account) { a.denied(ec2test.DescribeInstances) },
+			want: check.Result{Status: check.NotChecked, Words: "cannot be listed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount(t)
+			a.standby(t)
+			if c.change != nil {
+				c.change(a)
+			}
+			p := policyOf(t, clusterName, "")
+			if c.policy != nil {
+				c.policy(p)
+			}
+			a.server.SetPolicy(p)
+			for _, r := range a.lines(t) {
+				if r.Name == "ModifyInstanceAttribute" && (r.Status != c.want.Status ||
+					!strings.Contains(r.Words, c.want.Words) || !strings.Contains(r.Repair, c.want.Repair)) {
+					t.Errorf("got %+v, want %+v", r, c.want)
+				}
+			}
+		})
+	}
+}
+
+// standby makes the instance a stopped one of a pool, whose class has a fallback type.
+func (a *account) standby(t *testing.T) {
+	t.Helper()
+	classOf(a.facts).Spec.FallbackInstanceTypes = []string{"m5.xlarge"}
+	pool := v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	pool.Spec.Template.NodeClassRef = v1alpha1.NodeClassRef{Kind: v1alpha1.KindAWSNodeClass, Name: general}
+	a.facts.Pools.Value = []v1alpha1.NodePool{pool}
+	all, err := a.cloud.ListInstances(t.Context(), nil)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d instances, %v", len(all), err)
+	}
+	id := string(all[0].ID)
+	if err := errors.Join(a.cloud.UpdateInstanceTags(t.Context(), id, map[string]string{v1alpha1.LabelPool: "p"}),
+		a.cloud.StopInstance(t.Context(), id, true)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, a.cloud, id, provider.InstanceStopped)
 }

@@ -44,6 +44,7 @@ type CloudFacts struct {
 	// Instance is one of ours, nil where there is none; Operations are dry runs on it.
 	Instance   check.Read[*provider.Instance]
 	Operations map[limiter.Operation]error
+	TypeChange TypeChange
 	// Cluster is the name by which EKS was asked, Mode its authentication mode.
 	Cluster string
 	Mode    check.Read[string]
@@ -63,6 +64,15 @@ type Launch struct {
 	// IsResolved: the class is Ready, so the dry run was made.
 	IsResolved bool
 	Err        error
+}
+
+// TypeChange is the answer to the dry run of ModifyInstanceAttribute.
+type TypeChange struct {
+	// Needed: a class has fallbackInstanceTypes.
+	Needed bool
+	// Instance is a stopped one of a pool of such a class, nil where there is none.
+	Instance *provider.Instance
+	Err      error
 }
 
 // Join is how the instances of a class enter the cluster.
@@ -101,6 +111,7 @@ func Gather(ctx context.Context, reader client.Reader, api CloudAPI, f *check.Fa
 			c.Operations[op] = api.Operate(ctx, op, c.Instance.Value)
 		}
 	}
+	c.aboutTypes(ctx, api, f, instances)
 	c.Mode.Value, c.Mode.Err = api.AuthenticationMode(ctx, c.Cluster)
 	for i := range c.Joins {
 		if join := &c.Joins[i]; join.Role.Value != "" && c.Mode.Err == nil && c.Mode.Value != modeConfigMap {
@@ -136,6 +147,29 @@ func (c *CloudFacts) aboutClass(ctx context.Context, api CloudAPI, f *check.Fact
 	join := Join{Class: class.Name}
 	join.Role.Value, join.Role.Err = api.Role(ctx, class)
 	c.Joins = append(c.Joins, join)
+}
+
+// aboutTypes asks whether the type of an instance may be changed, where a class has several.
+func (c *CloudFacts) aboutTypes(ctx context.Context, api CloudAPI, f *check.Facts, instances []*provider.Instance) {
+	classes, pools := map[string]bool{}, map[string]bool{}
+	for _, class := range f.Classes.Value {
+		if aws, is := class.(*v1alpha1.AWSNodeClass); is && len(aws.Spec.FallbackInstanceTypes) > 0 {
+			classes[aws.Name] = true
+		}
+	}
+	for i := range f.Pools.Value {
+		ref := f.Pools.Value[i].Spec.Template.NodeClassRef
+		pools[f.Pools.Value[i].Name] = ref.Kind == v1alpha1.KindAWSNodeClass && classes[ref.Name]
+	}
+	c.TypeChange.Needed = len(classes) > 0
+	for _, i := range instances {
+		if i.State == provider.InstanceStopped && pools[i.Tags[v1alpha1.LabelPool]] {
+			c.TypeChange.Instance = i
+		}
+	}
+	if c.TypeChange.Instance != nil {
+		c.TypeChange.Err = api.Operate(ctx, limiter.ModifyInstanceAttribute, c.TypeChange.Instance)
+	}
 }
 
 // tagsOf are those of every instance of ours.

@@ -14,7 +14,8 @@ type limits = map[limiter.Operation]limiter.Limit
 
 func TestRateLimits(t *testing.T) {
 	half := limiter.Default()
-	for _, op := range []limiter.Operation{limiter.StartInstances, limiter.DescribeInstances} {
+	for _, op := range []limiter.Operation{limiter.StartInstances, limiter.DescribeInstances,
+		limiter.ModifyInstanceAttribute} {
 		half[op] = half[op].Share(0.5)
 	}
 	slow := limiter.Default()

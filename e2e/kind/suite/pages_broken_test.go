@@ -52,6 +52,8 @@ func TestFaultyDocuments(t *testing.T) {
 		"policy with an unknown key": {checkPolicy(`{"Version": "2012-10-17", "Statement": [{"Actions": "a"}]}`), "Actions"},
 		"policy for all instances": {checkPolicy(policyOf("ec2:StopInstances", "*")),
 			"without a condition on aws:ResourceTag/stratos.sh/cluster"},
+		"policy for user data too": {checkPolicy(policyOf("ec2:ModifyInstanceAttribute",
+			"arn:aws:ec2:us-east-1:123456789012:volume/*")), "ec2:ModifyInstanceAttribute of attributes []"},
 		"policy with an action too many": {checkPolicy(policyOf("ec2:DeleteVpc", "*")), "never calls"},
 		"policy with an action too few": {checkPolicy(policyOf("ec2:DescribeInstances", "*")),
 			"nothing allows ec2:StartInstances"},

@@ -46,8 +46,10 @@ func operations() map[string]string {
 		"ec2:StopInstances":          "aws:ResourceTag/stratos.sh/cluster",
 		"ec2:TerminateInstances":     "aws:ResourceTag/stratos.sh/cluster",
 		"ec2:CreateTags":             "aws:ResourceTag/stratos.sh/cluster",
-		"eks:DescribeCluster":        "",
-		"iam:PassRole":               "iam:PassedToService",
+
+		"ec2:ModifyInstanceAttribute": "aws:ResourceTag/stratos.sh/cluster",
+		"eks:DescribeCluster":         "",
+		"iam:PassRole":                "iam:PassedToService",
 	}
 }
 
@@ -104,6 +106,10 @@ func (s statement) check() error {
 		}
 		if condition != "" && s.reachesMachines(action) && len(s.Condition["StringEquals"][condition]) == 0 {
 			return fmt.Errorf("policy: %s: %s without a condition on %s", s.Sid, action, condition)
+		}
+		if attribute := s.Condition["StringEquals"]["ec2:Attribute"]; action == "ec2:ModifyInstanceAttribute" &&
+			!slices.Equal(attribute, []string{"InstanceType"}) {
+			return fmt.Errorf("policy: %s: %s of attributes %q", s.Sid, action, attribute)
 		}
 	}
 	return nil

@@ -36,6 +36,10 @@ const (
 	codeDryRun        = "DryRunOperation"
 	codeUnavailable   = "Unavailable"
 	codeInternalError = "InternalError"
+	codeAttribute     = "InvalidInstanceAttributeValue"
+	codeUnsupported   = "UnsupportedOperation"
+	codeNoOffering    = "Unsupported"
+	codeUnauthorized  = "UnauthorizedOperation"
 	codeNotPermitted  = "OperationNotPermitted"
 	codeMismatch      = "IdempotentParameterMismatch"
 	codeEnded         = "IdempotentInstanceTerminated"
@@ -50,6 +54,7 @@ func answerTo(err error) *Error {
 		capacity *provider.InsufficientCapacityError
 		config   *provider.InvalidConfigError
 		state    *provider.IncorrectStateError
+		denied   *provider.UnauthorizedError
 	)
 	switch {
 	case errors.As(err, &own):
@@ -69,6 +74,8 @@ func answerTo(err error) *Error {
 		return fail(codeInvalid, "%s", config.Reason)
 	case errors.As(err, &state):
 		return wrongState(state)
+	case errors.As(err, &denied):
+		return &Error{Code: codeUnauthorized, Message: denied.Reason, Status: http.StatusForbidden}
 	case errors.Is(err, simcloud.ErrUnavailable):
 		return &Error{Code: codeUnavailable, Message: "The service is unavailable. Please try again shortly.",
 			Status: http.StatusServiceUnavailable}

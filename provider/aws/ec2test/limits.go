@@ -11,12 +11,15 @@ type Action string
 
 // The actions that the server knows.
 const (
-	RunInstances           Action = "RunInstances"
-	StartInstances         Action = "StartInstances"
-	StopInstances          Action = "StopInstances"
-	TerminateInstances     Action = "TerminateInstances"
-	DescribeInstances      Action = "DescribeInstances"
-	CreateTags             Action = "CreateTags"
+	RunInstances       Action = "RunInstances"
+	StartInstances     Action = "StartInstances"
+	StopInstances      Action = "StopInstances"
+	TerminateInstances Action = "TerminateInstances"
+	DescribeInstances  Action = "DescribeInstances"
+	CreateTags         Action = "CreateTags"
+	// ModifyInstanceAttribute is known for the instance type alone.
+	ModifyInstanceAttribute Action = "ModifyInstanceAttribute"
+
 	DescribeInstanceTypes  Action = "DescribeInstanceTypes"
 	DescribeImages         Action = "DescribeImages"
 	DescribeSubnets        Action = "DescribeSubnets"
@@ -47,7 +50,8 @@ func Published() *Limits {
 		Requests: map[Action]simcloud.Limit{
 			RunInstances: {Burst: 5, PerSecond: 2}, StartInstances: {Burst: 5, PerSecond: 2},
 			StopInstances: {Burst: 50, PerSecond: 5}, TerminateInstances: {Burst: 100, PerSecond: 5},
-			CreateTags: {Burst: 100, PerSecond: 10}, DescribeInstances: describe, DescribeInstanceTypes: describe,
+			ModifyInstanceAttribute: {Burst: 50, PerSecond: 5},
+			CreateTags:              {Burst: 100, PerSecond: 10}, DescribeInstances: describe, DescribeInstanceTypes: describe,
 			DescribeImages: describe, DescribeSubnets: describe, DescribeSecurityGroups: describe,
 		},
 		Resources: map[Action]simcloud.Limit{

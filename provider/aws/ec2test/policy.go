@@ -13,9 +13,14 @@ import (
 )
 
 // Policy is an IAM policy of the caller, as far as the server plays one: statements that allow,
-// with the conditions StringEquals and Null on tags of the request and of instances.
+// with the conditions StringEquals and Null on tags of the request and of instances, and on the
+// attribute that the request changes.
 type Policy struct {
 	Statement []Statement
+	// NoAttributeKey: no request has the key ec2:Attribute. AWS documents it for
+	// ModifyInstanceAttribute. For ModifySnapshotAttribute it is documented too, and users found it
+	// missing.
+	NoAttributeKey bool `json:"-"`
 }
 
 // Statement allows actions on resources under conditions.
@@ -76,15 +81,25 @@ func (s *Server) arn(region string, id v1alpha1.InstanceID) string {
 }
 
 func (s *Server) unauthorized(c call, id v1alpha1.InstanceID) error {
-	return &Error{Code: "UnauthorizedOperation", Status: http.StatusForbidden, Message: fmt.Sprintf(
+	return &Error{Code: codeUnauthorized, Status: http.StatusForbidden, Message: fmt.Sprintf(
 		"You are not authorized to perform this operation. User: arn:aws:sts::%s:assumed-role/stratos is not authorized to "+
 			"perform: ec2:%s on resource: %s because no identity-based policy allows the ec2:%[2]s action",
 		s.account.ID, c.action, s.arn(c.region, id))}
 }
 
 func (p *Policy) allows(c call, resource string, has map[string]string) bool {
+	keys := map[string]string{}
+	for name, value := range c.tags {
+		keys["aws:RequestTag/"+name] = value
+	}
+	for name, value := range has {
+		keys["aws:ResourceTag/"+name] = value
+	}
+	if c.attribute != "" && !p.NoAttributeKey {
+		keys["ec2:Attribute"] = c.attribute
+	}
 	return slices.ContainsFunc(p.Statement, func(s Statement) bool {
-		return slices.Contains(s.Action, "ec2:"+string(c.action)) && s.covers(resource) && s.holds(c.tags, has)
+		return slices.Contains(s.Action, "ec2:"+string(c.action)) && s.covers(resource) && s.holds(keys)
 	})
 }
 
@@ -95,16 +110,11 @@ func (s Statement) covers(resource string) bool {
 	})
 }
 
-// holds reports whether every condition does. One on a key that the server does not know fails.
-func (s Statement) holds(request, has map[string]string) bool {
-	for operator, keys := range s.Condition {
-		for key, want := range keys {
-			value, there := "", false
-			if name, ok := strings.CutPrefix(key, "aws:RequestTag/"); ok {
-				value, there = request[name]
-			} else if name, ok := strings.CutPrefix(key, "aws:ResourceTag/"); ok {
-				value, there = has[name]
-			}
+// holds reports whether every condition does for a request with the keys.
+func (s Statement) holds(keys map[string]string) bool {
+	for operator, conditions := range s.Condition {
+		for key, want := range conditions {
+			value, there := keys[key]
 			switch {
 			case operator == "StringEquals" && there && value == want:
 			case operator == "Null" && want == fmt.Sprint(!there):

@@ -64,6 +64,9 @@ func (s *Server) start(b *simcloud.Book, region string, ids []v1alpha1.InstanceI
 		if inst.State != provider.InstanceStopped {
 			continue
 		}
+		if err := s.startRefusal(inst); err != nil {
+			return answer{}, err
+		}
 		offering := [2]string{inst.Zone, inst.Type}
 		more[offering]++
 		if !b.HasRoom(inst.Zone, inst.Type, more[offering]) {

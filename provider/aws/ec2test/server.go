@@ -89,6 +89,8 @@ type call struct {
 	force     bool
 	// tags are those that it writes on instances.
 	tags map[string]string
+	// attribute is the one of an instance that it changes, as policies name it.
+	attribute string
 	// dry: whether it would be allowed is answered in place of the effect.
 	dry bool
 	// unpaged: it describes everything at once.
@@ -224,6 +226,8 @@ func (s *Server) parser(action Action) func(*params, *call) {
 		return s.parseDescribe
 	case CreateTags:
 		return s.parseTags
+	case ModifyInstanceAttribute:
+		return s.parseModify
 	case DescribeInstanceTypes:
 		return s.parseTypes
 	case DescribeImages:

@@ -190,12 +190,18 @@ func (s *Server) typeRefusal(t simcloud.InstanceType, image *Image, zone string)
 	case image.NoENA && p.ENA == enaRequired:
 		return fail(codeCombination, "Enhanced networking with the Elastic Network Adapter (ENA) is required for the '%s' "+
 			"instance type. Ensure that you are using an AMI that is enabled for ENA.", t.Name)
-	case len(p.Zones) > 0 && !slices.Contains(p.Zones, zone):
-		return fail("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone "+
-			"(%s). Please retry your request by not specifying an Availability Zone or choosing %s.", t.Name, zone,
-			strings.Join(p.Zones, ", "))
 	}
-	return nil
+	return zoneRefusal(p, t.Name, zone)
+}
+
+// zoneRefusal is why there is no instance of the type in the zone; nil where there may be.
+func zoneRefusal(p Properties, kind, zone string) error {
+	if len(p.Zones) == 0 || slices.Contains(p.Zones, zone) {
+		return nil
+	}
+	return fail(codeNoOffering, "Your requested instance type (%s) is not supported in your requested Availability Zone "+
+		"(%s). Please retry your request by not specifying an Availability Zone or choosing %s.", kind, zone,
+		strings.Join(p.Zones, ", "))
 }
 
 // architecture is EC2's word for that of the type's instances.
