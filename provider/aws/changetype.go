@@ -63,3 +63,6 @@ func (x *index) retype(id, kind string, now time.Time) {
 		x.known[id] = t
 	}
 }
+
+// SharesQuota implements provider.TypeChanger.
+func (c *Cloud) SharesQuota(one, other string) bool { return familyOf(one) == familyOf(other) }

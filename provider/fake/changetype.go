@@ -38,3 +38,6 @@ func (c *Cloud) typeRefusal(from, to string) string {
 	}
 	return ""
 }
+
+// SharesQuota implements provider.TypeChanger: this cloud has no quotas.
+func (c *Cloud) SharesQuota(string, string) bool { return false }

@@ -105,6 +105,9 @@ func (c *Client) ChangeInstanceType(ctx context.Context, instanceID, instanceTyp
 	return c.of(ctx, http.MethodPut, instanceID, "/type", typeBody{Type: instanceType}, nil)
 }
 
+// SharesQuota implements provider.TypeChanger: the cloud has no quotas.
+func (c *Client) SharesQuota(string, string) bool { return false }
+
 // LaunchInstance implements API.
 func (c *Client) LaunchInstance(ctx context.Context, class *v1alpha1.AWSNodeClass,
 	req provider.LaunchRequest) (*provider.Instance, error) {
