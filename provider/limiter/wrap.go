@@ -37,7 +37,9 @@ func (w *typeChanger[C, S]) ChangeInstanceType(ctx context.Context, instanceID, 
 }
 
 // SharesQuota implements provider.TypeChanger.
-func (w *typeChanger[C, S]) SharesQuota(one, other string) bool { return w.changer.SharesQuota(one, other) }
+func (w *typeChanger[C, S]) SharesQuota(one, other string) bool {
+	return w.changer.SharesQuota(one, other)
+}
 
 type wrapped[C, S any] struct {
 	cloud Cloud[C, S]

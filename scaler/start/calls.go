@@ -21,6 +21,8 @@ type openCall struct {
 	at   time.Time
 	// returnTo is the type that a standby node is to be made; "" for a start.
 	returnTo string
+	// changedTo is the type that the instance was made for this start.
+	changedTo string
 }
 
 // sureFor is how long after its intent a call is made without another look at the Node: no
@@ -134,7 +136,7 @@ func (s *Starter) takeOpen(name v1alpha1.NodeName) (openCall, bool) {
 	defer s.mu.Unlock()
 	open, ok := s.calls[name]
 	if ok {
-		s.calls[name] = openCall{trigger: open.trigger, returnTo: open.returnTo}
+		s.calls[name] = openCall{trigger: open.trigger, returnTo: open.returnTo, changedTo: open.changedTo}
 	}
 	return open, ok
 }

@@ -45,13 +45,14 @@ func withType(node *corev1.Node, as string) *corev1.Node {
 func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	kind := node.Annotations[v1alpha1.AnnotationInstanceType]
 	changer, can := s.cloud.(provider.TypeChanger)
-	if kind == "" || !can {
+	if kind == "" || !can || s.changedTo(v1alpha1.NodeName(node.Name), "") == kind {
 		return false, nil
 	}
 	err = changer.ChangeInstanceType(ctx, string(InstanceOf(node)), kind)
 	name := v1alpha1.NodeName(node.Name)
 	switch {
 	case err == nil:
+		s.changedTo(name, kind)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonInstanceTypeChanged), "Start",
 			"the instance is %s now", kind)
 		return false, nil
@@ -65,6 +66,26 @@ func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool,
 		return false, err
 	}
 	return true, s.changeRefused(ctx, node, err)
+}
+
+// changedTo is the type that this process has made the instance for the start under way: a start that
+// is asked for again needs no second change. It takes in another one than "".
+func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open, isOpen := s.calls[name]
+	if kind != "" && isOpen {
+		open.changedTo = kind
+		s.calls[name] = open
+	}
+	return open.changedTo
+}
+
+// startRefusedAsType ends a start that the cloud refuses to an instance that was made another type: it
+// finds some things wrong only then.
+func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why error) error {
+	s.state.RefuseType(v1alpha1.NodeName(node.Name), node.Annotations[v1alpha1.AnnotationInstanceType])
+	return s.changeRefused(ctx, node, why)
 }
 
 // changeRefused ends a start as another type that the cloud refuses. What type the instance has is

@@ -45,15 +45,16 @@ type typed struct {
 	calls []string
 	kinds map[string]string
 	// dry are the offerings of which the cloud has none, as zone/type; quota are the types that share a
-	// quota, which is used up; noChange answers a change of an instance to a type.
-	dry      map[string]bool
-	quota    []string
-	noChange func(id, kind string) error
+	// quota, which is used up; noChange and noStart answer a change of an instance to a type, and its
+	// start as that.
+	dry               map[string]bool
+	quota             []string
+	noChange, noStart func(id, kind string) error
 }
 
 func newTyped(t *testing.T, nodes ...*corev1.Node) *typed {
 	r := &typed{t: t, state: cluster.New(decide.NewClaims(), time.Now), kinds: map[string]string{}, dry: map[string]bool{},
-		noChange: func(string, string) error { return nil }}
+		noChange: func(string, string) error { return nil }, noStart: func(string, string) error { return nil }}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -145,7 +146,7 @@ func (r *typed) StartInstance(_ context.Context, id string) error {
 		return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Quota: full,
 			Err: errors.New("none left")}
 	}
-	return nil
+	return r.noStart(id, r.kinds[id])
 }
 
 func (r *typed) SharesQuota(one, other string) bool {
@@ -299,6 +300,40 @@ func TestATypeThatIsRefusedForAnInstance(t *testing.T) {
 		r.run(func() { r.pend(); synctest.Wait() })
 		r.want("start i-x1 as a", "change i-x1 to b", "change i-x1 to c", "start i-x1 as c")
 		r.is("x1", v1alpha1.StateStarting, "c")
+	})
+}
+
+// The cloud finds some things wrong only at the start.
+func TestAStartThatIsRefusedForTheNewType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1))
+		r.dry["x/a"] = true
+		r.noStart = func(_, kind string) error {
+			if kind == "b" {
+				return &provider.InvalidConfigError{Field: "instance", Reason: "the type needs ENA"}
+			}
+			return nil
+		}
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", "change i-x1 to b", "start i-x1 as b", "change i-x1 to c", "start i-x1 as c")
+		r.is("x1", v1alpha1.StateStarting, "c")
+	})
+}
+
+// A start that is asked for again after a passing error changes nothing again.
+func TestAStartThatIsAskedForAgainChangesNoType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1))
+		r.dry["x/a"] = true
+		asked := 0
+		r.noStart = func(string, string) error {
+			if asked++; asked < 3 {
+				return &provider.RateLimitError{Operation: "StartInstances", Err: errors.New("slow down")}
+			}
+			return nil
+		}
+		r.run(func() { r.pend(); <-time.After(time.Minute) })
+		r.want("start i-x1 as a", "change i-x1 to b", "start i-x1 as b", "start i-x1 as b", "start i-x1 as b")
 	})
 }
 
