@@ -108,8 +108,8 @@ func (s *State) StartType(name v1alpha1.NodeName) string {
 	return ""
 }
 
-// TypesOf are the types that the node's instance may be of, the class's first type first; none where
-// its class has no types.
+// TypesOf are the types that the node's instance may be of, the class's first type first; none
+// where its class has no types.
 func (s *State) TypesOf(name v1alpha1.NodeName) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -184,8 +184,8 @@ func (s *State) asStarted(n *corev1.Node, pool *v1alpha1.NodePool) (is *corev1.N
 	return n, false
 }
 
-// leastOf is the smallest allocatable that a Node of the pool's class and of the type reports; where
-// there is none that of the class's first type. The caller holds mu.
+// leastOf is the smallest allocatable that a Node of the pool's class and of the type reports;
+// where there is none that of the class's first type. The caller holds mu.
 func (s *State) leastOf(pool *v1alpha1.NodePool, kind string) corev1.ResourceList {
 	class := s.types.classOf(pool)
 	if class == nil {
@@ -236,8 +236,8 @@ func (s *State) retype(now time.Time) {
 	}
 }
 
-// releaseMisfits ends the claims on a node that is another type now, or will be, for which it is the
-// wrong one. The caller holds mu.
+// releaseMisfits ends the claims on a node that is another type now, or will be, for which it is
+// the wrong one. The caller holds mu.
 func (s *State) releaseMisfits(old, n *decide.Node, now time.Time) {
 	if old == nil || n.InService() ||
 		old.Labels[corev1.LabelInstanceTypeStable] == n.Labels[corev1.LabelInstanceTypeStable] {

@@ -14,7 +14,8 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// typedView is a view of pool "p", whose class names the types a, b and c, with a clock that is set.
+// typedView is a view of pool "p", whose class names the types a, b and c, with a clock that is
+// set.
 type typedView struct {
 	*State
 	now  time.Time
@@ -143,8 +144,8 @@ func TestTypesThatStandbyNodesStartAs(t *testing.T) {
 	}
 }
 
-// TestAnotherNodeBeforeAnotherType: a node that can start as what it is goes before one that changes
-// its type.
+// TestAnotherNodeBeforeAnotherType: a node that can start as what it is goes before one that
+// changes its type.
 func TestAnotherNodeBeforeAnotherType(t *testing.T) {
 	v := newTypedView()
 	v.SetNode(poolNode("early", v1alpha1.StateStandby, inZ("a")))

@@ -68,8 +68,8 @@ func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool,
 	return true, s.changeRefused(ctx, node, err)
 }
 
-// changedTo is the type that this process has made the instance for the start under way: a start that
-// is asked for again needs no second change. It takes in another one than "".
+// changedTo is the type that this process has made the instance for the start under way: a start
+// that is asked for again needs no second change. It takes in another one than "".
 func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
 	return open.changedTo
 }
 
-// startRefusedAsType ends a start that the cloud refuses to an instance that was made another type: it
-// finds some things wrong only then.
+// startRefusedAsType ends a start that the cloud refuses to an instance that was made another type:
+// it finds some things wrong only then.
 func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why error) error {
 	s.state.RefuseType(v1alpha1.NodeName(node.Name), node.Annotations[v1alpha1.AnnotationInstanceType])
 	return s.changeRefused(ctx, node, why)
@@ -97,7 +97,7 @@ func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why erro
 	}
 	return s.recordRefusal(ctx, v1alpha1.NodeName(node.Name), refusedStart{
 		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: instance.Type,
-		until: s.restFor(v1alpha1.NodeName(node.Name), s.now().Add(decide.BackoffAfterRefusal)),
+		until: s.backoffUntil(v1alpha1.NodeName(node.Name), s.now().Add(decide.BackoffAfterRefusal)),
 	})
 }
 
@@ -115,12 +115,13 @@ func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, why error) 
 	}
 	return s.recordRefusal(ctx, name, refusedStart{
 		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
-		until: s.restFor(name, until),
+		until: s.backoffUntil(name, until),
 	})
 }
 
-// restFor is until when a node rests after a refusal: not at all where it can start as another type.
-func (s *Starter) restFor(name v1alpha1.NodeName, until time.Time) time.Time {
+// backoffUntil is until when a node backs off after a refusal: not at all where it can start as
+// another type.
+func (s *Starter) backoffUntil(name v1alpha1.NodeName, until time.Time) time.Time {
 	if _, can := s.cloud.(provider.TypeChanger); can && s.state.MayStartAgain(name) {
 		return time.Time{}
 	}
@@ -132,7 +133,7 @@ func (s *Starter) restFor(name v1alpha1.NodeName, until time.Time) time.Time {
 func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	name, now := v1alpha1.NodeName(node.Name), s.now()
 	until := s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), now)
-	if until.IsZero() || !s.restFor(name, until).IsZero() {
+	if until.IsZero() || !s.backoffUntil(name, until).IsZero() {
 		return false, nil
 	}
 	return true, s.recordRefusal(ctx, name, refusedStart{
@@ -141,8 +142,8 @@ func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (do
 	})
 }
 
-// Returns reports whether the standby node was lately to be made another type, so that the cloud may
-// still show the one before.
+// Returns reports whether the standby node was lately to be made another type, so that the cloud
+// may still show the one before.
 func (s *Starter) Returns(node v1alpha1.NodeName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +167,7 @@ func (s *Starter) ReturnType(node v1alpha1.NodeName, kind string) {
 
 // returnType changes the type of a standby node, where no start has come in between. Starts of the
 // node wait: they are calls of the same queue. What fails is asked for again when the next sweep
-// shows the type, with a rest.
+// shows the type, after a backoff.
 func (s *Starter) returnType(ctx context.Context, name v1alpha1.NodeName, kind string) {
 	s.forgetReturn(name)
 	changer, can := s.cloud.(provider.TypeChanger)

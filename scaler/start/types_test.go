@@ -44,9 +44,9 @@ type typed struct {
 	// calls are those to the cloud; kinds are the instances' types.
 	calls []string
 	kinds map[string]string
-	// dry are the offerings of which the cloud has none, as zone/type; quota are the types that share a
-	// quota, which is used up; noChange and noStart answer a change of an instance to a type, and its
-	// start as that.
+	// dry are the offerings of which the cloud has none, as zone/type; quota are the types that
+	// share a quota, which is used up; noChange and noStart answer a change of an instance to a
+	// type, and its start as that.
 	dry               map[string]bool
 	quota             []string
 	noChange, noStart func(id, kind string) error
@@ -346,7 +346,8 @@ func TestChangesOfTypeThatAreNotAllowed(t *testing.T) {
 			return &provider.UnauthorizedError{Operation: "ModifyInstanceAttribute", Reason: "not allowed"}
 		}
 		r.run(func() { r.pend(); synctest.Wait(); r.pend(); synctest.Wait() })
-		if n := len(slices.DeleteFunc(slices.Clone(r.calls), func(c string) bool { return strings.HasPrefix(c, "start") })); n != 1 {
+		isStart := func(call string) bool { return strings.HasPrefix(call, "start") }
+		if changes := slices.DeleteFunc(slices.Clone(r.calls), isStart); len(changes) != 1 {
 			t.Errorf("calls %q, want one change", r.calls)
 		}
 	})

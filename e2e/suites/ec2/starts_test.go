@@ -36,7 +36,8 @@ func TestStartsAsAnotherType(t *testing.T) {
 	}
 }
 
-// checkChanges: one change for each instance, none of them refused; and no launch after the warm-up.
+// checkChanges: one change for each instance, none of them refused; and no launch after the
+// warm-up.
 func checkChanges(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	changes := map[string]int{}
