@@ -88,6 +88,27 @@ func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 	s.retype(now)
 }
 
+// Launched takes in that the cloud launched an instance of the pool as the type in the zone: it had
+// none of the types that the class names before it.
+func (s *State) Launched(pool *v1alpha1.NodePool, zone, kind string) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.unlock()
+	class := s.types.classOf(pool)
+	if class == nil {
+		return
+	}
+	kinds := class.NamedTypes() // which of them are usable may not have been seen here yet
+	at := slices.Index(kinds, kind)
+	if at <= 0 || zone == "" {
+		return
+	}
+	for _, out := range kinds[:at] {
+		s.claims.MarkOfferingUnavailable(decide.Offering{Zone: zone, Type: out}, now)
+	}
+	s.retype(now)
+}
+
 // HoldTypeChanges takes in that the cloud lets Stratos change no type, until the given time.
 func (s *State) HoldTypeChanges(until time.Time) {
 	now := s.now()

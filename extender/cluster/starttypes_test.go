@@ -144,6 +144,29 @@ func TestTypesThatStandbyNodesStartAs(t *testing.T) {
 	}
 }
 
+// TestLaunchesSayWhatIsOut: an instance that was launched as a type says that those before it in the
+// list were not to be had in its zone.
+func TestLaunchesSayWhatIsOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		zone, kind, sees string
+	}{
+		"the first type":         {zone: "z", kind: "a", sees: "a"},
+		"the second":             {zone: "z", kind: "b", sees: "b"},
+		"the third":              {zone: "z", kind: "c", sees: "c"},
+		"in another zone":        {zone: "y", kind: "b", sees: "a"},
+		"not a type of the list": {zone: "z", kind: "d", sees: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(poolNode("n1", v1alpha1.StateStandby, inZ("a")))
+			v.Launched(v.pools["p"], c.zone, c.kind)
+			if got := v.sees("n1"); got != c.sees {
+				t.Errorf("the node is seen as %s, want %s", got, c.sees)
+			}
+		})
+	}
+}
+
 // TestAnotherNodeBeforeAnotherType: a node that can start as what it is goes before one that
 // changes its type.
 func TestAnotherNodeBeforeAnotherType(t *testing.T) {
