@@ -63,8 +63,9 @@ func checkChanges(t *testing.T, r *framework.Rig) {
 			refused++
 		}
 	}
-	if refused == 0 || refused > typedNodes {
-		t.Errorf("%d starts were refused, want 1 to %d: those that were under way before the first answer", refused, typedNodes)
+	// EC2 refuses a call for several instances as a whole; halving finds one of them in at most so many.
+	if most := 2*typedNodes - 1; refused == 0 || refused > most {
+		t.Errorf("%d starts were refused, want 1 to %d: calls under way before the first answer", refused, most)
 	}
 	if launched := len(requests(t, r, ec2test.RunInstances)); launched != typedNodes {
 		t.Errorf("%d launches, want the %d of the warm-up", launched, typedNodes)
