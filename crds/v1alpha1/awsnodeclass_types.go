@@ -78,8 +78,8 @@ type SelectorTerm struct {
 }
 
 // AWSNodeClassSpec is the desired configuration. A change makes the instances of the class drifted;
-// a change of fallbackInstanceTypes only those of a type that is no longer named. What happens to
-// them is each pool's disruption.drift.
+// a change of fallbackInstanceTypes only those of a type that is no longer named, a change of
+// capacityReservation none. What happens to them is each pool's disruption.drift.
 // +kubebuilder:validation:XValidation:rule="(has(self.ami) ? 1 : 0) + (has(self.amiSelector) ? 1 : 0) + (has(self.nodeImage) ? 1 : 0) == 1",message="exactly one of ami, amiSelector and nodeImage must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.subnetIds) != has(self.subnetSelector)",message="exactly one of subnetIds and subnetSelector must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.securityGroupIds) != has(self.securityGroupSelector)",message="exactly one of securityGroupIds and securityGroupSelector must be set"
@@ -111,6 +111,11 @@ type AWSNodeClassSpec struct {
 	// +listType=set
 	// +optional
 	FallbackInstanceTypes []string `json:"fallbackInstanceTypes,omitempty"`
+	// CapacityReservation says which capacity reservations instances use. Launches carry it, and stopped
+	// instances get it before their next start. Unset: any open reservation that matches, else On-Demand
+	// capacity.
+	// +optional
+	CapacityReservation *CapacityReservation `json:"capacityReservation,omitempty"`
 	// AMI is the id of the image that instances are launched from. Exactly one of ami, amiSelector and
 	// nodeImage must be set.
 	// +kubebuilder:validation:MaxLength=64
@@ -392,6 +397,9 @@ type AWSNodeClassStatus struct {
 	// +listMapKey=type
 	// +optional
 	InstanceTypes []InstanceTypeStatus `json:"instanceTypes,omitempty"`
+	// CapacityReservation is what the cloud says of spec.capacityReservation.id.
+	// +optional
+	CapacityReservation *CapacityReservationStatus `json:"capacityReservation,omitempty"`
 	// ObservedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

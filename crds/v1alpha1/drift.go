@@ -36,6 +36,7 @@ func (s *AWSNodeClassSpec) Hash() string {
 	whole := s.DeepCopy()
 	whole.SetDefaults()
 	whole.FallbackInstanceTypes = nil // an instance of another type of the list is as good
+	whole.CapacityReservation = nil   // a stopped instance gets another one without being replaced
 	if whole.Bootstrap != nil {
 		whole.Bootstrap.Family = s.BootstrapFamily()
 	}

@@ -68,6 +68,8 @@ func TestHashOfAClass(t *testing.T) {
 		"nothing":              {func(*AWSNodeClassSpec) {}, true},
 		"defaults written out": {func(s *AWSNodeClassSpec) { s.SetDefaults() }, true},
 		"fallback types":       {func(s *AWSNodeClassSpec) { s.FallbackInstanceTypes = []string{"m5a.large"} }, true},
+		"a reservation": {func(s *AWSNodeClassSpec) { s.CapacityReservation = &CapacityReservation{ID: "cr-1"} },
+			true},
 		"another image":        {func(s *AWSNodeClassSpec) { s.AMI = "ami-2" }, false},
 		"the cluster's image":  {func(s *AWSNodeClassSpec) { s.AMI, s.NodeImage = "", &NodeImage{FromCluster: true} }, false},
 		"other user data":      {func(s *AWSNodeClassSpec) { s.UserData = "" }, false},
