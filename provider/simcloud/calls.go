@@ -63,4 +63,6 @@ const (
 	OpUpdateTags Op = "UpdateInstanceTags"
 	OpResolve    Op = "ResolveNodeClass"
 	OpChangeType Op = "ChangeInstanceType"
+
+	OpSetReservation Op = "SetReservation"
 )

@@ -260,7 +260,7 @@ func (b *Book) HasRoom(zone, kind string, more int) bool {
 func (b *Book) powered(zone, kind string) int {
 	n := 0
 	for _, inst := range b.instances {
-		if inst.Zone == zone && inst.Type == kind && !inst.gone && (inst.on() || inst.State == provider.InstanceStopping) {
+		if inst.Zone == zone && inst.Type == kind && !inst.Reserved && inst.Powered() {
 			n++
 		}
 	}

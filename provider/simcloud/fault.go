@@ -190,6 +190,8 @@ func verb(op Op) string {
 		return "terminate"
 	case OpChangeType:
 		return "change the type of"
+	case OpSetReservation:
+		return "set the reservation of"
 	default:
 		return string(op)
 	}

@@ -26,6 +26,8 @@ type Instance struct {
 	Subnet, Address string
 	// StartedAt is when the last boot was accepted.
 	StartedAt time.Time
+	// Reserved: it runs in capacity that is reserved, and so counts against no Capacity.
+	Reserved bool
 
 	userData       string
 	endsBySelfStop bool
@@ -45,6 +47,9 @@ type Instance struct {
 	// history holds what reads saw, oldest first. A nil view: absent.
 	history []version
 }
+
+// Powered reports whether the instance takes up room.
+func (i *Instance) Powered() bool { return !i.gone && (i.on() || i.State == provider.InstanceStopping) }
 
 type version struct {
 	at   time.Time

@@ -26,11 +26,19 @@ func (b *Book) LaunchRefusal(kind, zone, subnet string, addresses int) error {
 	if f := b.Strike(t, FaultNoAddresses, FaultInsufficientCapacity); f != nil {
 		return f.failure(t, "")
 	}
-	if addresses >= 0 && b.InSubnet(subnet) >= addresses {
-		return &provider.InsufficientCapacityError{Type: kind, Zone: zone, Err: errors.New(NoAddresses)}
+	if err := b.AddressRefusal(kind, zone, subnet, addresses); err != nil {
+		return err
 	}
 	if !b.HasRoom(zone, kind, 1) {
 		return NoCapacity(zone, kind)
+	}
+	return nil
+}
+
+// AddressRefusal is the error of a subnet without free addresses; nil where it has one.
+func (b *Book) AddressRefusal(kind, zone, subnet string, addresses int) error {
+	if addresses >= 0 && b.InSubnet(subnet) >= addresses {
+		return &provider.InsufficientCapacityError{Type: kind, Zone: zone, Err: errors.New(NoAddresses)}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (b *Book) Start(inst *Instance) error {
 	if err := Startable(inst); err != nil || inst.on() {
 		return err
 	}
-	if !b.HasRoom(inst.Zone, inst.Type, 1) {
+	if !inst.Reserved && !b.HasRoom(inst.Zone, inst.Type, 1) {
 		return NoCapacity(inst.Zone, inst.Type)
 	}
 	b.powerOn(inst, OpStart)

@@ -40,6 +40,8 @@ type Image struct {
 	Architecture, State string
 	// BootMode is legacy-bios, uefi or uefi-preferred; empty: the type's own.
 	BootMode string
+	// Platform is that of its instances: Linux/UNIX where it is empty.
+	Platform string
 	// NoENA: the image has no driver for enhanced networking.
 	NoENA bool
 	// Created is an RFC 3339 time with milliseconds, as EC2 writes it.

@@ -77,6 +77,7 @@ type imageInfo struct {
 	Tags         []tag         `xml:"tagSet>item"`
 	Virtual      string        `xml:"virtualizationType"`
 	BootMode     string        `xml:"bootMode,omitempty"`
+	Platform     string        `xml:"platformDetails"`
 	ENA          bool          `xml:"enaSupport"`
 }
 
@@ -152,7 +153,7 @@ func imageInfoOf(image Image) imageInfo {
 		Public: image.Public || image.Alias != "", Architecture: image.Architecture, Kind: "machine", Name: image.Name,
 		Created:  image.Created,
 		RootType: "ebs", RootName: image.RootDevice, Tags: tagSet(image.Tags), Virtual: "hvm",
-		BootMode: image.BootMode, ENA: !image.NoENA,
+		BootMode: image.BootMode, ENA: !image.NoENA, Platform: orElse(image.Platform, platformLinux),
 		Devices: []imageDevice{{Name: image.RootDevice, Size: image.RootGiB, Snapshot: "snap-" + image.ID[len("ami-"):],
 			Kind: "gp3"}},
 	}

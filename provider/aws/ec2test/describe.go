@@ -64,6 +64,8 @@ type instance struct {
 	Hibernation    bool               `xml:"hibernationOptions>configured"`
 	Metadata       *metadataOptions   `xml:"metadataOptions"`
 	StateReason    *stateReason       `xml:"stateReason"`
+	Reserving      reservingInfo      `xml:"capacityReservationSpecification"`
+	RunsIn         string             `xml:"capacityReservationId,omitempty"`
 }
 
 type attachedDevice struct {
@@ -106,6 +108,10 @@ func (s *Server) describe(inst *simcloud.Instance, seen *provider.Instance) inst
 		State:      stateOf(seen.State),
 		LaunchTime: stamp(inst.StartedAt), Architecture: s.architecture(seen.Type), RootType: "ebs", RootName: rootDevice,
 		ClientToken: d.token, Tags: tagSet(seen.Tags), EBSOptimized: d.ebsOptimized, Hibernation: d.hibernation,
+		Reserving: d.reserving.info(),
+	}
+	if inst.Powered() {
+		i.RunsIn = d.runsIn
 	}
 	if seen.StateReason != "" {
 		code, _, _ := strings.Cut(seen.StateReason, ": ")

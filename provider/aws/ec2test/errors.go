@@ -43,6 +43,8 @@ const (
 	codeNotPermitted  = "OperationNotPermitted"
 	codeMismatch      = "IdempotentParameterMismatch"
 	codeEnded         = "IdempotentInstanceTerminated"
+	codeReserved      = "ReservationCapacityExceeded"
+	codeNoReserved    = "InvalidCapacityReservationId.NotFound"
 )
 
 // answerTo is what EC2 says for an error of the played cloud.

@@ -18,12 +18,14 @@ const (
 	DescribeInstances  Action = "DescribeInstances"
 	CreateTags         Action = "CreateTags"
 	// ModifyInstanceAttribute is known for the instance type alone.
-	ModifyInstanceAttribute Action = "ModifyInstanceAttribute"
+	ModifyInstanceAttribute                     Action = "ModifyInstanceAttribute"
+	ModifyInstanceCapacityReservationAttributes Action = "ModifyInstanceCapacityReservationAttributes"
 
-	DescribeInstanceTypes  Action = "DescribeInstanceTypes"
-	DescribeImages         Action = "DescribeImages"
-	DescribeSubnets        Action = "DescribeSubnets"
-	DescribeSecurityGroups Action = "DescribeSecurityGroups"
+	DescribeCapacityReservations Action = "DescribeCapacityReservations"
+	DescribeInstanceTypes        Action = "DescribeInstanceTypes"
+	DescribeImages               Action = "DescribeImages"
+	DescribeSubnets              Action = "DescribeSubnets"
+	DescribeSecurityGroups       Action = "DescribeSecurityGroups"
 	// DescribeCluster and DescribeAccessEntry are operations of EKS.
 	DescribeCluster     Action = "DescribeCluster"
 	DescribeAccessEntry Action = "DescribeAccessEntry"
@@ -50,8 +52,10 @@ func Published() *Limits {
 		Requests: map[Action]simcloud.Limit{
 			RunInstances: {Burst: 5, PerSecond: 2}, StartInstances: {Burst: 5, PerSecond: 2},
 			StopInstances: {Burst: 50, PerSecond: 5}, TerminateInstances: {Burst: 100, PerSecond: 5},
-			ModifyInstanceAttribute: {Burst: 50, PerSecond: 5},
-			CreateTags:              {Burst: 100, PerSecond: 10}, DescribeInstances: describe, DescribeInstanceTypes: describe,
+			ModifyInstanceAttribute:                     {Burst: 50, PerSecond: 5},
+			ModifyInstanceCapacityReservationAttributes: {Burst: 50, PerSecond: 5},
+			DescribeCapacityReservations:                describe,
+			CreateTags:                                  {Burst: 100, PerSecond: 10}, DescribeInstances: describe, DescribeInstanceTypes: describe,
 			DescribeImages: describe, DescribeSubnets: describe, DescribeSecurityGroups: describe,
 		},
 		Resources: map[Action]simcloud.Limit{

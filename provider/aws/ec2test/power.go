@@ -56,7 +56,8 @@ func (s *Server) start(b *simcloud.Book, region string, ids []v1alpha1.InstanceI
 	if err != nil {
 		return answer{}, err
 	}
-	more := map[[2]string]int{}
+	more, reserved := map[[2]string]int{}, map[string]int{}
+	places := map[v1alpha1.InstanceID]string{}
 	for _, inst := range instances {
 		if err := simcloud.Startable(inst); err != nil {
 			return answer{}, err
@@ -67,13 +68,26 @@ func (s *Server) start(b *simcloud.Book, region string, ids []v1alpha1.InstanceI
 		if err := s.startRefusal(inst); err != nil {
 			return answer{}, err
 		}
+		d := s.details[inst.ID]
+		place, err := s.placed(b, d.reserving, seat{inst.Type, inst.Zone, s.platformOf(d.image)}, reserved)
+		if err != nil {
+			return answer{}, err
+		}
+		if places[inst.ID] = place; place != "" {
+			continue
+		}
 		offering := [2]string{inst.Zone, inst.Type}
 		more[offering]++
 		if !b.HasRoom(inst.Zone, inst.Type, more[offering]) {
 			return answer{}, simcloud.NoCapacity(inst.Zone, inst.Type)
 		}
 	}
-	return s.changeAll(instances, func(inst *simcloud.Instance) error { return b.Start(inst) })
+	return s.changeAll(instances, func(inst *simcloud.Instance) error {
+		if place, starts := places[inst.ID]; starts {
+			s.runIn(inst, place)
+		}
+		return b.Start(inst)
+	})
 }
 
 func (s *Server) parseStop(p *params, c *call) {

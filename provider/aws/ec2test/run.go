@@ -35,6 +35,9 @@ type details struct {
 	metadata                                metadataOptions
 	devices                                 []device
 	launched                                time.Time
+	// reserving is which reservations it is to use, runsIn the one that it got at its last start.
+	reserving reserving
+	runsIn    string
 }
 
 // device is a block device as a launch asks for it.
@@ -87,6 +90,7 @@ func (s *Server) parseRun(p *params, c *call) {
 	p.flag("Monitoring.Enabled")
 	r.zone = p.text("Placement.AvailabilityZone")
 	p.oneOf("Placement.Tenancy", "default", "dedicated")
+	r.details.reserving, _ = s.parseReserving(p)
 	r.parseNetwork(p)
 	r.parseProfile(p)
 	r.parseUserData(p)
@@ -267,15 +271,13 @@ func (s *Server) launchOnce(b *simcloud.Book, region string, r *runRequest) (ans
 	if err != nil {
 		return answer{}, err
 	}
-	if err := s.launchRefusal(b, r, spec, r.least); err != nil {
+	places, err := s.launchPlaces(b, r, spec)
+	if err != nil {
 		return answer{}, err
 	}
 	made := launch{params: r.params, reservation: fmt.Sprintf("r-%017x", len(s.details)+1)}
-	for range r.most {
-		if len(made.ids) >= r.least && s.launchRefusal(b, r, spec, 1) != nil {
-			break // as many as there is room for
-		}
-		made.ids = append(made.ids, s.launchOne(b, r, spec, made.reservation))
+	for _, place := range places {
+		made.ids = append(made.ids, s.launchOne(b, r, spec, made.reservation, place))
 	}
 	if r.token != "" {
 		s.launches[token] = made
@@ -291,22 +293,39 @@ func (l launch) ended(b *simcloud.Book) bool {
 	})
 }
 
-// launchRefusal is why the subnet cannot take n more instances.
-func (s *Server) launchRefusal(b *simcloud.Book, r *runRequest, spec simcloud.LaunchSpec, n int) error {
-	free := s.account.subnet(spec.Region, spec.Subnet).Addresses - (n - 1)
-	if err := b.LaunchRefusal(r.kind, spec.Zone, spec.Subnet, max(0, free)); err != nil {
-		return err
+// launchPlaces are the reservations that the new instances run in, "" for On-Demand capacity: one for
+// each instance, as many as there is room for. The error is why there are not enough.
+func (s *Server) launchPlaces(b *simcloud.Book, r *runRequest, spec simcloud.LaunchSpec) ([]string, error) {
+	addresses := s.account.subnet(spec.Region, spec.Subnet).Addresses
+	var places []string
+	more, onDemand := map[string]int{}, 0
+	for n := range r.most {
+		place, err := s.placed(b, r.details.reserving, seat{r.kind, spec.Zone, s.platformOf(r.imageID)}, more)
+		if err == nil && place == "" {
+			onDemand++
+			err = b.LaunchRefusal(r.kind, spec.Zone, spec.Subnet, max(0, addresses-n))
+			if err == nil && !b.HasRoom(spec.Zone, r.kind, onDemand) {
+				err = simcloud.NoCapacity(spec.Zone, r.kind)
+			}
+		} else if err == nil {
+			err = b.AddressRefusal(r.kind, spec.Zone, spec.Subnet, max(0, addresses-n))
+		}
+		switch {
+		case err != nil && n < r.least:
+			return nil, err
+		case err != nil:
+			return places, nil
+		}
+		places = append(places, place)
 	}
-	if !b.HasRoom(spec.Zone, r.kind, n) {
-		return simcloud.NoCapacity(spec.Zone, r.kind)
-	}
-	return nil
+	return places, nil
 }
 
-func (s *Server) launchOne(b *simcloud.Book, r *runRequest, spec simcloud.LaunchSpec,
-	reservation string) v1alpha1.InstanceID {
+func (s *Server) launchOne(b *simcloud.Book, r *runRequest, spec simcloud.LaunchSpec, reservation,
+	place string) v1alpha1.InstanceID {
 	inst := b.Launch(spec)
 	d := r.details
+	inst.Reserved, d.runsIn = place != "", place
 	d.reservation, d.launched = reservation, inst.StartedAt
 	if d.metadata.Tags == "" && s.account.MetadataTags {
 		d.metadata.Tags = metadataTagsOn
@@ -346,6 +365,9 @@ func (s *Server) check(_ *simcloud.Book, region string, r *runRequest) (simcloud
 		return none, fail("UnsupportedHibernationConfiguration", "Hibernation requires an encrypted root volume")
 	}
 	if err := s.typeRefusal(size, image, subnet.Zone); err != nil {
+		return none, err
+	}
+	if err := s.unknownTarget(region, r.details.reserving); err != nil {
 		return none, err
 	}
 	for _, id := range r.groups {

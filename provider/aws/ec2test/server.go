@@ -56,6 +56,7 @@ type Server struct {
 	launches map[string]launch
 	details  map[v1alpha1.InstanceID]details
 	guarded  map[v1alpha1.InstanceID]Protection
+	capacity map[string]CapacityReservation
 	requests []Request
 	scripted []scripted
 	policy   *Policy
@@ -67,7 +68,7 @@ func New(sim *simcloud.Cloud, o Options) *Server {
 	s := &Server{
 		sim: sim, account: o.Account, options: o,
 		buckets: map[string]*buckets{}, launches: map[string]launch{}, details: map[v1alpha1.InstanceID]details{},
-		guarded: map[v1alpha1.InstanceID]Protection{},
+		guarded: map[v1alpha1.InstanceID]Protection{}, capacity: map[string]CapacityReservation{},
 	}
 	if s.account == nil {
 		s.account = DefaultAccount()
@@ -228,6 +229,10 @@ func (s *Server) parser(action Action) func(*params, *call) {
 		return s.parseTags
 	case ModifyInstanceAttribute:
 		return s.parseModify
+	case ModifyInstanceCapacityReservationAttributes:
+		return s.parseReserve
+	case DescribeCapacityReservations:
+		return s.parseReservations
 	case DescribeInstanceTypes:
 		return s.parseTypes
 	case DescribeImages:
