@@ -31,7 +31,10 @@ type InsufficientCapacityError struct {
 	Type, Zone string
 	// Quota: the account may not have more of the type's family in the region, whatever the zone.
 	Quota bool
-	Err   error
+	// Reservation: the reservation that the instance is to use has no room for it, or has ended.
+	// Without the reservation the zone may have room.
+	Reservation bool
+	Err         error
 }
 
 func (e *InsufficientCapacityError) Error() string {
@@ -64,7 +67,7 @@ func (e *IncorrectStateError) Error() string {
 }
 
 // UnauthorizedError: a policy of the cloud does not allow the caller the operation. Only checks and
-// ChangeInstanceType, without which a pool goes on, return it: to other calls a missing permission
+// ChangeInstanceType and SetReservation, without which a pool goes on, return it: to other calls a missing permission
 // is a failure that may be gone at the next call.
 type UnauthorizedError struct {
 	Operation, Reason string
@@ -88,6 +91,12 @@ func IsInsufficientCapacity(err error) bool { return is[*InsufficientCapacityErr
 func IsQuota(err error) bool {
 	var full *InsufficientCapacityError
 	return errors.As(err, &full) && full.Quota
+}
+
+// IsReservation reports whether err says that a reservation has no room.
+func IsReservation(err error) bool {
+	var full *InsufficientCapacityError
+	return errors.As(err, &full) && full.Reservation
 }
 
 // ConditionReason is the reason of the condition Ready of a class that cannot be resolved for err.

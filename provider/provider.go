@@ -47,6 +47,9 @@ type Instance struct {
 	// StateReason holds the cloud's words for the last state change. May be empty.
 	StateReason string
 	Tags        map[string]string
+	// Reservation is what capacity reservations it uses at its starts, as
+	// v1alpha1.AWSNodeClass.ReservationOf words it; zero on clouds that have none.
+	Reservation v1alpha1.CapacityReservation
 	// Unfinished: its launch was interrupted and goes on only when it is asked for again under its
 	// client token. Clouds whose launch is one call never say so.
 	Unfinished bool
@@ -103,6 +106,14 @@ type TypeChanger interface {
 	// SharesQuota reports whether instances of the two types count against one quota of the
 	// account, so that where it is used up neither helps.
 	SharesQuota(one, other string) bool
+}
+
+// Reserver is a cloud that can say which capacity reservations a stopped instance uses.
+type Reserver interface {
+	// SetReservation has the instance use these reservations from its next start on. Where it does
+	// already, nil. Errors: NotFound, IncorrectState (it is not stopped), InvalidConfig (the
+	// reservation is none for this instance), Unauthorized, RateLimit.
+	SetReservation(ctx context.Context, instanceID string, want v1alpha1.CapacityReservation) error
 }
 
 // LaunchRequest is what a launch needs in addition to the cloud's node class.

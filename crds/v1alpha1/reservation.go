@@ -58,6 +58,15 @@ type CapacityReservationStatus struct {
 // Target is the id or the resource group that instances are bound to, "" for none.
 func (r CapacityReservation) Target() string { return cmp.Or(r.ID, r.ResourceGroupARN) }
 
+// Binding is what instances do not start without while they are set so: the reservation, or with Only
+// the group, or any reservation. "" where EC2 goes On-Demand by itself.
+func (r CapacityReservation) Binding() string {
+	if r.ID == "" && !r.WithoutOnDemand() {
+		return ""
+	}
+	return cmp.Or(r.Target(), string(ReservationOnly))
+}
+
 // WithoutOnDemand reports whether instances use no On-Demand capacity.
 func (r CapacityReservation) WithoutOnDemand() bool { return r.Preference == ReservationOnly }
 

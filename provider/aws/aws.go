@@ -260,6 +260,9 @@ type traits struct {
 	gone bool
 	// retyped is when a call of ours last changed its type; zero for never.
 	retyped time.Time
+	// binding is what reservation it does not start without, bound when a call of ours last said so.
+	binding string
+	bound   time.Time
 }
 
 // forgetAfter is how long an instance is remembered that no call returns any more: EC2 itself lists
@@ -278,8 +281,12 @@ func (x *index) get(id string) (traits, bool) {
 func (x *index) put(id v1alpha1.InstanceID, t traits) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if was := x.known[string(id)]; t.seen.Sub(was.retyped) < readsLag {
+	was := x.known[string(id)]
+	if t.seen.Sub(was.retyped) < readsLag {
 		t.kind, t.retyped = was.kind, was.retyped
+	}
+	if t.seen.Sub(was.bound) < readsLag {
+		t.binding, t.bound = was.binding, was.bound
 	}
 	x.known[string(id)] = t
 }
@@ -308,13 +315,17 @@ func (x *index) has(name regionName) bool {
 	return false
 }
 
-// offering is the zone and type of an instance, "" where they are not known.
+// offering is the zone, the type and the reservation that an instance needs, "" where they are not
+// known.
 func (x *index) offering(id string) string {
 	t, ok := x.get(id)
 	if !ok {
 		return ""
 	}
-	return t.zone + "/" + t.kind
+	if t.binding == "" {
+		return t.zone + "/" + t.kind
+	}
+	return t.zone + "/" + t.kind + "/" + t.binding
 }
 
 // outcome is what a call returns that returns nothing.

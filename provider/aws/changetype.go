@@ -25,7 +25,8 @@ func (c *Cloud) ChangeInstanceType(ctx context.Context, instanceID, instanceType
 	}
 	_, err = r.client.ModifyInstanceAttribute(ctx, modifyType(instanceID, instanceType))
 	if err != nil {
-		return r.changeRefused(ctx, instanceID, instanceType, err)
+		return r.modifyRefused(ctx, limiter.ModifyInstanceAttribute, instanceID, err,
+			func(i *provider.Instance) bool { return i.Type == instanceType })
 	}
 	c.index.retype(instanceID, instanceType, time.Now())
 	return nil
@@ -37,21 +38,21 @@ func modifyType(id, kind string) *ec2.ModifyInstanceAttributeInput {
 	}
 }
 
-// changeRefused words why an instance was not made the type. Whatever EC2 finds wrong is about the
-// type for this instance: the call names nothing else.
-func (r *region) changeRefused(ctx context.Context, id, kind string, err error) error {
-	const op = limiter.ModifyInstanceAttribute
+// modifyRefused words why a stopped instance was not changed; done reports whether it is as it was to
+// be. Whatever EC2 finds wrong is about the change for this instance: the call names nothing else.
+func (r *region) modifyRefused(ctx context.Context, op limiter.Operation, id string, err error,
+	done func(*provider.Instance) bool) error {
 	if isUnauthorized(err) {
 		return unauthorized(op, err)
 	}
 	switch classify(err).means {
 	case meansState:
-		return r.refused(ctx, op, id, err, func(i *provider.Instance) bool { return i.Type == kind })
-	case meansWrong, meansForbidden, meansCapacity:
+		return r.refused(ctx, op, id, err, done)
+	case meansWrong, meansForbidden, meansCapacity, meansReservation:
 		return &provider.InvalidConfigError{Field: "instance " + id, Reason: words(err).Error()}
 	case meansMissing, meansRate, meansQuota, meansAddresses, meansOther:
 	}
-	return subject{operation: string(op), id: id, kind: kind}.typed(err)
+	return subject{operation: string(op), id: id}.typed(err)
 }
 
 // retype notes that the instance is of another type from now on.

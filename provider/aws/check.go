@@ -61,7 +61,8 @@ func (c *Checker) Launch(ctx context.Context, class *v1alpha1.AWSNodeClass, req 
 		return err
 	}
 	for _, subnet := range inOrder(class.Status.Subnets, 0) {
-		in := r.request(class, class.Spec.InstanceType, subnet, req, data)
+		o, _ := offerOf(class, "", "", subnet, false)
+		in := r.request(class, o, req, data)
 		in.DryRun = aws.Bool(true)
 		_, err := r.client.RunInstances(ctx, in)
 		if err := checked(limiter.RunInstances, "", err); err != nil {
@@ -72,7 +73,7 @@ func (c *Checker) Launch(ctx context.Context, class *v1alpha1.AWSNodeClass, req 
 }
 
 // Operate makes a dry run of the operation on an instance: StartInstances, StopInstances,
-// TerminateInstances, CreateTags or ModifyInstanceAttribute, which asks for the type that it is.
+// TerminateInstances, CreateTags, or one that asks for the type or the reservation that it has.
 func (c *Checker) Operate(ctx context.Context, op limiter.Operation, i *provider.Instance) error {
 	r, err := c.cloud.in(regionName(i.Region))
 	if err != nil {
@@ -93,6 +94,10 @@ func (c *Checker) Operate(ctx context.Context, op limiter.Operation, i *provider
 		in := modifyType(string(i.ID), i.Type)
 		in.DryRun = dry
 		_, err = r.client.ModifyInstanceAttribute(ctx, in)
+	case limiter.ModifyInstanceCapacityReservationAttributes:
+		in := reserve(string(i.ID), i.Reservation)
+		in.DryRun = dry
+		_, err = r.client.ModifyInstanceCapacityReservationAttributes(ctx, in)
 	default:
 		return fmt.Errorf("%s has no dry run", op)
 	}

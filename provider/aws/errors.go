@@ -28,6 +28,9 @@ const (
 	meansRate meaning = "rate"
 	// meansCapacity: the zone has no room for the type; another zone may have.
 	meansCapacity meaning = "capacity"
+	// meansReservation: the reservation that was asked for has no room, or none for this type and zone,
+	// or has ended; On-Demand capacity may be there.
+	meansReservation meaning = "reservation"
 	// meansQuota: the account may not have more in this region; no zone of it helps.
 	meansQuota meaning = "quota"
 	// meansAddresses: the subnet has no free address; another subnet may have.
@@ -86,6 +89,9 @@ func callCodes() map[code]entry {
 		"InsufficientCapacity":                 {means: meansCapacity},
 		"InsufficientVolumeCapacity":           {means: meansCapacity},
 		"Unsupported":                          {means: meansCapacity}, // the zone does not have the type at all
+
+		"ReservationCapacityExceeded":           {meansReservation, fieldReservation},
+		"InvalidCapacityReservationId.NotFound": {meansReservation, fieldReservation},
 
 		"InstanceLimitExceeded":     {means: meansQuota},
 		"VcpuLimitExceeded":         {means: meansQuota},
@@ -166,7 +172,9 @@ const (
 	fieldUserData  = "spec.userData"
 	fieldTags      = "spec.tags"
 	fieldRegion    = "spec.region"
-	fieldToken     = "client token"
+
+	fieldReservation = "spec.capacityReservation.id"
+	fieldToken       = "client token"
 )
 
 // classify looks an error up. What EC2 did not say itself (the network, an ended context) means
@@ -193,7 +201,7 @@ func aboutOne(err error) bool {
 		return true // a policy bound to tags does not hold for an instance that has lost them
 	}
 	switch classify(err).means {
-	case meansMissing, meansCapacity, meansQuota, meansState, meansForbidden, meansAddresses:
+	case meansMissing, meansCapacity, meansReservation, meansQuota, meansState, meansForbidden, meansAddresses:
 		return true
 	case meansWrong:
 		// A start tells only of an instance that has become another type what its image lacks for it.
@@ -254,8 +262,9 @@ func (s subject) typed(err error) error {
 		return &provider.InstanceNotFoundError{ID: s.id}
 	case meansRate:
 		return &provider.RateLimitError{Operation: s.operation, Err: plain}
-	case meansCapacity, meansQuota, meansAddresses:
-		return &provider.InsufficientCapacityError{Type: s.kind, Zone: s.zone, Quota: found.means == meansQuota, Err: plain}
+	case meansCapacity, meansReservation, meansQuota, meansAddresses:
+		return &provider.InsufficientCapacityError{Type: s.kind, Zone: s.zone, Quota: found.means == meansQuota,
+			Reservation: found.means == meansReservation, Err: plain}
 	case meansState:
 		return &provider.IncorrectStateError{ID: s.id, State: provider.InstanceUnknown, Op: s.operation}
 	case meansForbidden:

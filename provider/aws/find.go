@@ -96,6 +96,12 @@ func (f *finder) find(ctx context.Context, class *v1alpha1.AWSNodeClass,
 		found.Subnets = append(found.Subnets, v1alpha1.ResolvedSubnet{ID: aws.ToString(s.SubnetId),
 			Zone: aws.ToString(s.AvailabilityZone)})
 	}
+	if found.CapacityReservation, err = f.reservation(ctx, class, image.Image, &found); err != nil {
+		return none, err
+	}
+	if found.Subnets, err = inZoneOf(found.CapacityReservation, found.Subnets); err != nil {
+		return none, err
+	}
 	for _, g := range groups {
 		found.SecurityGroups = append(found.SecurityGroups, aws.ToString(g.GroupId))
 	}
@@ -109,7 +115,7 @@ func wrong(field, format string, args ...any) error {
 
 // about gives EC2's refusal of a read the field that the read was for.
 func about(field, operation string, err error) error {
-	if m := classify(err).means; m == meansWrong || m == meansMissing || m == meansForbidden {
+	if m := classify(err).means; m == meansWrong || m == meansMissing || m == meansForbidden || m == meansReservation {
 		return wrong(field, "%v", words(err))
 	}
 	return subject{operation: operation}.typed(err)

@@ -40,7 +40,7 @@ func convert(i *types.Instance) *provider.Instance {
 		ID: v1alpha1.InstanceID(aws.ToString(i.InstanceId)), State: provider.InstanceUnknown, Type: string(i.InstanceType),
 		PrivateDNSName: aws.ToString(i.PrivateDnsName), LaunchTime: launchedAt(i),
 		StateReason: aws.ToString(i.StateTransitionReason),
-		Tags:        map[string]string{},
+		Tags:        map[string]string{}, Reservation: reservationOf(i.CapacityReservationSpecification),
 	}
 	if i.State != nil {
 		out.State = stateOf(i.State.Name)

@@ -69,7 +69,8 @@ func (c *Cloud) found(ctx context.Context, r *region, class *v1alpha1.AWSNodeCla
 func resolved(class *v1alpha1.AWSNodeClass) bool {
 	s := &class.Status
 	joins := class.Spec.Bootstrap == nil || s.Bootstrap.IsComplete()
-	return s.AMI != "" && len(s.Subnets) > 0 && len(s.SecurityGroups) > 0 && joins
+	_, reserves := class.ReservationOf("", "")
+	return s.AMI != "" && len(s.Subnets) > 0 && len(s.SecurityGroups) > 0 && joins && reserves
 }
 
 // goneStale reports whether a launch failed for something that may have another id by now.
@@ -96,7 +97,7 @@ func (r *region) launch(ctx context.Context, class *v1alpha1.AWSNodeClass,
 		if !r.tokens.isOpen(o.key) && r.leavesOut(o, &before) {
 			continue
 		}
-		instance, err := r.launchIn(ctx, o.key, r.request(class, o.kind, o.subnet, req, data))
+		instance, err := r.launchIn(ctx, o.key, r.request(class, o, req, data))
 		about := subject{operation: "RunInstances", kind: o.kind, zone: o.subnet.Zone}
 		failed := about.typed(err)
 		r.quotas.answered(o.kind, failed, time.Now())
@@ -170,13 +171,13 @@ func (r *region) launchedUnder(ctx context.Context, token string) (*provider.Ins
 }
 
 // request words a launch with its user data, all but its client token.
-func (r *region) request(class *v1alpha1.AWSNodeClass, kind string, subnet v1alpha1.ResolvedSubnet,
-	req provider.LaunchRequest, data string) *ec2.RunInstancesInput {
+func (r *region) request(class *v1alpha1.AWSNodeClass, o offer, req provider.LaunchRequest,
+	data string) *ec2.RunInstancesInput {
 	spec, status := &class.Spec, &class.Status
 	in := &ec2.RunInstancesInput{
 		MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
-		ImageId: aws.String(status.AMI), InstanceType: types.InstanceType(kind),
-		SubnetId: aws.String(subnet.ID), SecurityGroupIds: slices.Clone(status.SecurityGroups),
+		ImageId: aws.String(status.AMI), InstanceType: types.InstanceType(o.kind),
+		SubnetId: aws.String(o.subnet.ID), SecurityGroupIds: slices.Clone(status.SecurityGroups),
 		BlockDeviceMappings: volumesOf(spec.BlockDeviceMappings), IamInstanceProfile: profileOf(spec.IAMInstanceProfile),
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{
 			HttpTokens:              types.HttpTokensState(spec.MetadataOptions.HTTPTokensOrDefault()),
@@ -193,6 +194,9 @@ func (r *region) request(class *v1alpha1.AWSNodeClass, kind string, subnet v1alp
 	}
 	if data != "" {
 		in.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte(data)))
+	}
+	if o.reservation != (v1alpha1.CapacityReservation{}) {
+		in.CapacityReservationSpecification = specificationOf(o.reservation)
 	}
 	if spec.HibernationEnabled() {
 		in.HibernationOptions = &types.HibernationOptionsRequest{Configured: aws.Bool(true)}

@@ -89,7 +89,8 @@ func limited(calls *limiter.Calls) func(*middleware.Stack) error {
 // reads are the calls that find what a class names. They have no flags of their own: what is set
 // for DescribeInstances holds for each.
 func reads() []limiter.Operation {
-	return []limiter.Operation{"DescribeInstanceTypes", "DescribeImages", "DescribeSubnets", "DescribeSecurityGroups"}
+	return []limiter.Operation{"DescribeInstanceTypes", "DescribeImages", "DescribeSubnets", "DescribeSecurityGroups",
+		"DescribeCapacityReservations"}
 }
 
 // headroom is what is left of each refill: the network brings calls closer together than they left,

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// offering is what EC2 runs out of: a type in a zone, or the addresses of a subnet, whose id then
-// stands for the zone.
-type offering struct{ zone, kind string }
+// offering is what EC2 runs out of: a type in a zone, where binding is set in that reservation, or
+// the addresses of a subnet, whose id then stands for the zone.
+type offering struct{ zone, kind, binding string }
 
 const (
 	// restFirst and restMost bound how long an offering of which EC2 had none is left alone.

@@ -12,23 +12,47 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// offer is the type that a launch may be made as, and the subnet.
+// offer is the type that a launch may be made as, the subnet, and what reservations it uses.
 type offer struct {
-	kind   string
-	subnet v1alpha1.ResolvedSubnet
-	key    tokenKey
+	kind        string
+	subnet      v1alpha1.ResolvedSubnet
+	reservation v1alpha1.CapacityReservation
+	// ended: the reservation has, and the class wants no other.
+	ended bool
+	key   tokenKey
+}
+
+// offerOf is the offer of a type, "" for the class's first, in a subnet. With onDemand it is the one
+// that follows where the reservation that the class names has no room. isWanted is false where EC2
+// would refuse it, or where it would be the same once more.
+func offerOf(class *v1alpha1.AWSNodeClass, request, kind string, subnet v1alpha1.ResolvedSubnet,
+	onDemand bool) (o offer, isWanted bool) {
+	o = offer{kind: cmp.Or(kind, class.Spec.InstanceType), subnet: subnet,
+		key: tokenKey{request: request, subnet: subnet.ID, kind: kind, onDemand: onDemand}}
+	want, _ := class.ReservationOf(o.kind, subnet.Zone)
+	if onDemand {
+		return o, want.ID != "" && !want.WithoutOnDemand()
+	}
+	o.reservation = want
+	if s := class.Status.CapacityReservation; s != nil && want.ID == s.ID && want.WithoutOnDemand() {
+		o.ended = s.Ended
+		return o, s.InstanceType == o.kind && s.Zone == subnet.Zone
+	}
+	return o, true
 }
 
 func (o offer) isFallback() bool { return o.key.kind != "" }
 
-// room is the capacity of the zone for the type.
-func (o offer) room() offering { return offering{zone: o.subnet.Zone, kind: o.kind} }
+// room is the capacity of the zone, or of the reservation, for the type.
+func (o offer) room() offering {
+	return offering{zone: o.subnet.Zone, kind: o.kind, binding: o.reservation.Binding()}
+}
 
 // addresses are those of the subnet, which instances of every type take.
 func (o offer) addresses() offering { return offering{zone: o.subnet.ID} }
 
 // offers are what a request tries, in this order: the subnets of the zone that it wants with the
-// first type, then with the next. Before these comes where a call of this request may have
+// first type, in the reservation that the class names and then On-Demand, then with the next. Before these comes where a call of this request may have
 // launched: only EC2's answer to the same call tells, also for a type that is not usable any more.
 func (r *region) offers(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) []offer {
 	subnets := inOrder(class.Status.Subnets, req.Number)
@@ -45,13 +69,12 @@ func (r *region) offers(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest
 	}
 	var open, rest []offer
 	for n, kind := range kinds {
-		for _, s := range subnets {
-			o := offer{kind: cmp.Or(kind, class.Spec.InstanceType), subnet: s,
-				key: tokenKey{request: req.ClientToken, subnet: s.ID, kind: kind}}
+		for i := range 2 * len(subnets) {
+			o, isWanted := offerOf(class, req.ClientToken, kind, subnets[i%len(subnets)], i >= len(subnets))
 			switch {
 			case r.tokens.isOpen(o.key):
 				open = append(open, o)
-			case n < len(usable):
+			case n < len(usable) && isWanted:
 				rest = append(rest, o)
 			}
 		}
@@ -97,9 +120,14 @@ func (r *region) leavesOut(o offer, before *refusals) bool {
 	if slices.Contains(before.spent, familyOf(o.kind)) || slices.Contains(before.spent, o.kind) {
 		return true
 	}
+	if o.ended {
+		before.add(o, &provider.InsufficientCapacityError{Type: o.kind, Zone: o.subnet.Zone, Reservation: true,
+			Err: fmt.Errorf("%s has ended", o.reservation.ID)}, false)
+		return true
+	}
 	if until := r.launches.until(time.Now(), o.room(), o.addresses()); !until.IsZero() {
 		before.add(o, &provider.InsufficientCapacityError{Type: o.kind, Zone: o.subnet.Zone,
-			Err: fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}, false)
+			Reservation: o.room().binding != "", Err: fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}, false)
 		return true
 	}
 	if err := r.quotas.check(o.kind, o.subnet.Zone, time.Now()); err != nil {
@@ -117,7 +145,7 @@ func (r *region) goesOn(o offer, err, failed error, before *refusals) bool {
 		return false
 	}
 	switch classify(err).means {
-	case meansCapacity:
+	case meansCapacity, meansReservation:
 		r.launches.refused(time.Now(), o.room())
 	case meansAddresses:
 		r.launches.refused(time.Now(), o.addresses())

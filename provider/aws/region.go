@@ -155,7 +155,8 @@ func (r *region) refused(ctx context.Context, op limiter.Operation, id string, e
 	case done(instance):
 		return nil // another goroutine did it
 	}
-	state, wantsStopped := instance.State, op == limiter.StartInstances || op == limiter.ModifyInstanceAttribute
+	state, wantsStopped := instance.State, op == limiter.StartInstances || op == limiter.ModifyInstanceAttribute ||
+		op == limiter.ModifyInstanceCapacityReservationAttributes
 	if wantsStopped && state == provider.InstanceStopped {
 		// it has stopped since it refused, or this look is older: in both cases it will do so in a moment
 		state = provider.InstanceStopping
@@ -165,8 +166,11 @@ func (r *region) refused(ctx context.Context, op limiter.Operation, id string, e
 
 // verb words an operation for an error.
 func verb(op limiter.Operation) string {
-	if op == limiter.ModifyInstanceAttribute {
+	switch op {
+	case limiter.ModifyInstanceAttribute:
 		return "change the type of"
+	case limiter.ModifyInstanceCapacityReservationAttributes:
+		return "set the reservation of"
 	}
 	return strings.ToLower(strings.TrimSuffix(string(op), "Instances"))
 }
@@ -255,6 +259,7 @@ func (r *region) note(i *types.Instance) *provider.Instance {
 	r.index.put(out.ID, traits{
 		region: r.name, kind: out.Type, zone: out.Zone, seen: time.Now(), gone: out.State == provider.InstanceTerminated,
 		hibernates: i.HibernationOptions != nil && aws.ToBool(i.HibernationOptions.Configured),
+		binding:    out.Reservation.Binding(),
 	})
 	return out
 }

@@ -128,7 +128,7 @@ func (s *search) markFailed(ctx context.Context, id string, err error) {
 // runsOut reports whether the refusal is one that others of the offering share.
 func runsOut(err error) bool {
 	m := classify(err).means
-	return m == meansCapacity || m == meansQuota
+	return m == meansCapacity || m == meansReservation || m == meansQuota
 }
 
 func (s *search) mixed(ids []string) bool {

@@ -18,8 +18,11 @@ const listLag = 5 * time.Minute
 // tokenKey is a launch request in one subnet, as one type: EC2 refuses a token that is used again
 // with another subnet or type. kind is that of a fallback type, empty for the class's first type: a
 // request that may have launched finds its instance again where the class names another first type
-// since.
-type tokenKey struct{ request, subnet, kind string }
+// since. onDemand: it is made after the reservation that the class names had no room.
+type tokenKey struct {
+	request, subnet, kind string
+	onDemand              bool
+}
 
 // tokens remembers which client token a request has in a subnet. EC2 keeps the token of a refused
 // launch with its parameters, so a refusal that surely launched nothing ends the token, and the
@@ -72,6 +75,9 @@ func (k tokenKey) token(number int) string {
 	text := k.request + "/" + k.subnet
 	if k.kind != "" {
 		text += "/" + k.kind
+	}
+	if k.onDemand {
+		text += "/on-demand"
 	}
 	if number > 0 {
 		text += "/" + strconv.Itoa(number)
@@ -159,7 +165,7 @@ func (t *tokens) prune(now time.Time) {
 // parameters first, so a refusal for those says nothing where an earlier answer is missing.
 func launchedNothing(err error, open bool) bool {
 	switch classify(err).means {
-	case meansCapacity, meansQuota, meansAddresses:
+	case meansCapacity, meansReservation, meansQuota, meansAddresses:
 		return true
 	case meansWrong, meansForbidden:
 		return !open && !isMismatch(err)

@@ -24,6 +24,8 @@ const (
 	CreateTags         Operation = "CreateTags"
 	// ModifyInstanceAttribute changes the type of one instance.
 	ModifyInstanceAttribute Operation = "ModifyInstanceAttribute"
+	// ModifyInstanceCapacityReservationAttributes sets the reservation of one instance.
+	ModifyInstanceCapacityReservationAttributes Operation = "ModifyInstanceCapacityReservationAttributes"
 )
 
 // ResolveNodeClass is what a cloud that is asked for a class as a whole calls it. It is measured,
@@ -33,7 +35,7 @@ const ResolveNodeClass Operation = "ResolveNodeClass"
 // Operations are all of them, in the order in which they are printed.
 func Operations() []Operation {
 	return []Operation{RunInstances, StartInstances, StopInstances, TerminateInstances, DescribeInstances, CreateTags,
-		ModifyInstanceAttribute}
+		ModifyInstanceAttribute, ModifyInstanceCapacityReservationAttributes}
 }
 
 // Limit is a token bucket: Burst calls at once, PerSecond more each second. The zero Limit is none.
@@ -49,7 +51,7 @@ const most = 10000
 const off = "off"
 
 // Default is what one account and region may do. The bursts are those that Stratos has always
-// documented, that of ModifyInstanceAttribute is EC2's for calls that change something; each second
+// documented, those of ModifyInstance... are EC2's for calls that change something; each second
 // refills what EC2 publishes ("Request throttling for the Amazon EC2 API"), but no more than the
 // burst.
 func Default() map[Operation]Limit {
@@ -61,7 +63,8 @@ func Default() map[Operation]Limit {
 		DescribeInstances:  {Burst: 20, PerSecond: 20},
 		CreateTags:         {Burst: 10, PerSecond: 10},
 
-		ModifyInstanceAttribute: {Burst: 50, PerSecond: 5},
+		ModifyInstanceAttribute:                     {Burst: 50, PerSecond: 5},
+		ModifyInstanceCapacityReservationAttributes: {Burst: 50, PerSecond: 5},
 	}
 }
 

@@ -15,7 +15,7 @@ type limits = map[limiter.Operation]limiter.Limit
 func TestRateLimits(t *testing.T) {
 	half := limiter.Default()
 	for _, op := range []limiter.Operation{limiter.StartInstances, limiter.DescribeInstances,
-		limiter.ModifyInstanceAttribute} {
+		limiter.ModifyInstanceAttribute, limiter.ModifyInstanceCapacityReservationAttributes} {
 		half[op] = half[op].Share(0.5)
 	}
 	slow := limiter.Default()
