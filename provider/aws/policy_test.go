@@ -51,8 +51,9 @@ func TestThePolicyAllowsWhatIsCalled(t *testing.T) {
 	}
 	called := []string{"eks:DescribeCluster", "iam:PassRole"}
 	for _, op := range []string{
-		"CreateTags", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "DescribeSecurityGroups",
-		"DescribeSubnets", "ModifyInstanceAttribute", "RunInstances", "StartInstances", "StopInstances", "TerminateInstances",
+		"CreateTags", "DescribeCapacityReservations", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "DescribeSecurityGroups",
+		"DescribeSubnets", "ModifyInstanceAttribute",
+		"ModifyInstanceCapacityReservationAttributes", "RunInstances", "StartInstances", "StopInstances", "TerminateInstances",
 	} {
 		called = append(called, "ec2:"+op)
 	}
@@ -66,6 +67,7 @@ func TestThePolicyAllowsWhatIsCalled(t *testing.T) {
 		"ec2:StopInstances":      "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
 		"ec2:TerminateInstances": "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
 		"ec2:CreateTags":         "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
+		"ec2:ModifyInstanceCapacityReservationAttributes": "aws:ResourceTag/stratos.sh/cluster=CLUSTER",
 		// User data is an attribute too.
 		"ec2:ModifyInstanceAttribute": "aws:ResourceTag/stratos.sh/cluster=CLUSTER InstanceType",
 	}

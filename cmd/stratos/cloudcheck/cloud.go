@@ -22,6 +22,8 @@ const (
 	nameKeys            = "kms keys"
 	// statementOfTypes is the one of the policy of docs/install.md that lets Stratos change types.
 	statementOfTypes = "ChangeTypeOfStoppedInstances"
+	// statementOfReservations lets it set their reservations.
+	statementOfReservations = "ReserveForStoppedInstances"
 )
 
 // The authentication modes of EKS in which the ConfigMap aws-auth counts.
@@ -41,7 +43,11 @@ func Cloud(c *CloudFacts) []check.Result {
 	for _, op := range operations() {
 		results = append(results, c.operation(op))
 	}
-	return append(results, c.typeChange(), c.describeCluster(), c.nodeRole(), c.keys())
+	return append(results,
+		c.stoppedChange(limiter.ModifyInstanceAttribute, &c.TypeChange, "fallbackInstanceTypes", statementOfTypes),
+		c.stoppedChange(limiter.ModifyInstanceCapacityReservationAttributes, &c.Reserve, "capacityReservation",
+			statementOfReservations),
+		c.describeCluster(), c.nodeRole(), c.keys())
 }
 
 // wrong is the line of what the command repairs.
@@ -112,21 +118,20 @@ func (c *CloudFacts) dryRun(op limiter.Operation, i *provider.Instance, err erro
 	return check.Line(check.NotChecked, name, "%v", err)
 }
 
-// typeChange: the statement may be left out where no class has fallbackInstanceTypes.
-func (c *CloudFacts) typeChange() check.Result {
-	name := string(limiter.ModifyInstanceAttribute)
-	t := &c.TypeChange
+// stoppedChange: the statement may be left out where no class has the field.
+func (c *CloudFacts) stoppedChange(op limiter.Operation, t *StoppedChange, field, statement string) check.Result {
+	name := string(op)
 	switch {
 	case !t.Needed:
-		return check.Line(check.OK, name, "no class has fallbackInstanceTypes")
+		return check.Line(check.OK, name, "no class has %s", field)
 	case t.Instance == nil && c.Instance.Err != nil:
 		return check.Line(check.NotChecked, name, "the instances of this cluster cannot be listed: %v", c.Instance.Err)
 	case t.Instance == nil:
-		return check.Line(check.NotChecked, name, "no class with fallbackInstanceTypes has a stopped instance yet")
+		return check.Line(check.NotChecked, name, "no class with %s has a stopped instance yet", field)
 	}
-	line := c.dryRun(limiter.ModifyInstanceAttribute, t.Instance, t.Err)
+	line := c.dryRun(op, t.Instance, t.Err)
 	if line.Status == check.Wrong {
-		line.Words += "; the statement " + statementOfTypes + " of the policy allows it"
+		line.Words += "; the statement " + statement + " of the policy allows it"
 	}
 	return line
 }

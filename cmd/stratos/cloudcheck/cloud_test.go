@@ -410,6 +410,36 @@ func TestTypeChangeLine(t *testing.T) {
 	}
 }
 
+// TestReservationLine: the permission is needed where a class has a capacityReservation.
+func TestReservationLine(t *testing.T) {
+	const op = "ModifyInstanceCapacityReservationAttributes"
+	a := newAccount(t)
+	a.standby(t)
+	line := func() check.Result {
+		for _, r := range a.lines(t) {
+			if r.Name == op {
+				return r
+			}
+		}
+		t.Fatal("there is no line")
+		return check.Result{}
+	}
+	a.server.SetPolicy(policyOf(t, clusterName, ""))
+	if r := line(); r.Status != check.OK || r.Words != "no class has capacityReservation" {
+		t.Errorf("no class needs it: %+v", r)
+	}
+	classOf(a.facts).Spec.CapacityReservation = &v1alpha1.CapacityReservation{Preference: v1alpha1.ReservationNone}
+	if r := line(); r.Status != check.OK || !strings.Contains(r.Words, "allowed, by a dry run on i-") {
+		t.Errorf("allowed: %+v", r)
+	}
+	p := policyOf(t, clusterName, "")
+	p.Statement = slices.DeleteFunc(p.Statement, func(s ec2test.Statement) bool { return slices.Contains(s.Action, "ec2:"+op) })
+	a.server.SetPolicy(p)
+	if r := line(); r.Status != check.Wrong || !strings.Contains(r.Words, "the statement ReserveForStoppedInstances") {
+		t.Errorf("left out: %+v", r)
+	}
+}
+
 // standby makes the instance a stopped one of a pool, whose class has a fallback type.
 func (a *account) standby(t *testing.T) {
 	t.Helper()

@@ -44,7 +44,8 @@ type CloudFacts struct {
 	// Instance is one of ours, nil where there is none; Operations are dry runs on it.
 	Instance   check.Read[*provider.Instance]
 	Operations map[limiter.Operation]error
-	TypeChange TypeChange
+	// TypeChange and Reserve are dry runs of what changes a stopped instance.
+	TypeChange, Reserve StoppedChange
 	// Cluster is the name by which EKS was asked, Mode its authentication mode.
 	Cluster string
 	Mode    check.Read[string]
@@ -66,9 +67,9 @@ type Launch struct {
 	Err        error
 }
 
-// TypeChange is the answer to the dry run of ModifyInstanceAttribute.
-type TypeChange struct {
-	// Needed: a class has fallbackInstanceTypes.
+// StoppedChange is the answer to the dry run of a change of a stopped instance.
+type StoppedChange struct {
+	// Needed: a class asks for it.
 	Needed bool
 	// Instance is a stopped one of a pool of such a class, nil where there is none.
 	Instance *provider.Instance
@@ -111,7 +112,10 @@ func Gather(ctx context.Context, reader client.Reader, api CloudAPI, f *check.Fa
 			c.Operations[op] = api.Operate(ctx, op, c.Instance.Value)
 		}
 	}
-	c.aboutTypes(ctx, api, f, instances)
+	c.TypeChange = aboutStopped(ctx, api, f, instances, limiter.ModifyInstanceAttribute,
+		func(s *v1alpha1.AWSNodeClassSpec) bool { return len(s.FallbackInstanceTypes) > 0 })
+	c.Reserve = aboutStopped(ctx, api, f, instances, limiter.ModifyInstanceCapacityReservationAttributes,
+		func(s *v1alpha1.AWSNodeClassSpec) bool { return s.CapacityReservation != nil })
 	c.Mode.Value, c.Mode.Err = api.AuthenticationMode(ctx, c.Cluster)
 	for i := range c.Joins {
 		if join := &c.Joins[i]; join.Role.Value != "" && c.Mode.Err == nil && c.Mode.Value != modeConfigMap {
@@ -149,11 +153,14 @@ func (c *CloudFacts) aboutClass(ctx context.Context, api CloudAPI, f *check.Fact
 	c.Joins = append(c.Joins, join)
 }
 
-// aboutTypes asks whether the type of an instance may be changed, where a class has several.
-func (c *CloudFacts) aboutTypes(ctx context.Context, api CloudAPI, f *check.Facts, instances []*provider.Instance) {
+// aboutStopped asks whether a stopped instance may be changed by the operation, where a class needs
+// that.
+func aboutStopped(ctx context.Context, api CloudAPI, f *check.Facts, instances []*provider.Instance,
+	op limiter.Operation, needs func(*v1alpha1.AWSNodeClassSpec) bool) StoppedChange {
+	var found StoppedChange
 	classes, pools := map[string]bool{}, map[string]bool{}
 	for _, class := range f.Classes.Value {
-		if aws, is := class.(*v1alpha1.AWSNodeClass); is && len(aws.Spec.FallbackInstanceTypes) > 0 {
+		if aws, is := class.(*v1alpha1.AWSNodeClass); is && needs(&aws.Spec) {
 			classes[aws.Name] = true
 		}
 	}
@@ -161,15 +168,16 @@ func (c *CloudFacts) aboutTypes(ctx context.Context, api CloudAPI, f *check.Fact
 		ref := f.Pools.Value[i].Spec.Template.NodeClassRef
 		pools[f.Pools.Value[i].Name] = ref.Kind == v1alpha1.KindAWSNodeClass && classes[ref.Name]
 	}
-	c.TypeChange.Needed = len(classes) > 0
+	found.Needed = len(classes) > 0
 	for _, i := range instances {
 		if i.State == provider.InstanceStopped && pools[i.Tags[v1alpha1.LabelPool]] {
-			c.TypeChange.Instance = i
+			found.Instance = i
 		}
 	}
-	if c.TypeChange.Instance != nil {
-		c.TypeChange.Err = api.Operate(ctx, limiter.ModifyInstanceAttribute, c.TypeChange.Instance)
+	if found.Instance != nil {
+		found.Err = api.Operate(ctx, op, found.Instance)
 	}
+	return found
 }
 
 // tagsOf are those of every instance of ours.

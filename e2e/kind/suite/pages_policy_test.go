@@ -48,6 +48,9 @@ func operations() map[string]string {
 		"ec2:CreateTags":             "aws:ResourceTag/stratos.sh/cluster",
 
 		"ec2:ModifyInstanceAttribute": "aws:ResourceTag/stratos.sh/cluster",
+
+		"ec2:DescribeCapacityReservations":                 "",
+		"ec2:ModifyInstanceCapacityReservationAttributes": "aws:ResourceTag/stratos.sh/cluster",
 		"eks:DescribeCluster":         "",
 		"iam:PassRole":                "iam:PassedToService",
 	}

@@ -70,6 +70,11 @@ func (s *Server) authorize(b *simcloud.Book, c call) error {
 			return s.unauthorized(c, id)
 		}
 	}
+	for _, arn := range c.also {
+		if !s.policy.allows(c, arn, nil) {
+			return s.denied(c, arn)
+		}
+	}
 	if c.action == RunInstances && !s.policy.allows(c, s.arn(c.region, "*"), nil) {
 		return s.unauthorized(c, "*")
 	}
@@ -81,10 +86,14 @@ func (s *Server) arn(region string, id v1alpha1.InstanceID) string {
 }
 
 func (s *Server) unauthorized(c call, id v1alpha1.InstanceID) error {
+	return s.denied(c, s.arn(c.region, id))
+}
+
+func (s *Server) denied(c call, resource string) error {
 	return &Error{Code: codeUnauthorized, Status: http.StatusForbidden, Message: fmt.Sprintf(
 		"You are not authorized to perform this operation. User: arn:aws:sts::%s:assumed-role/stratos is not authorized to "+
 			"perform: ec2:%s on resource: %s because no identity-based policy allows the ec2:%[2]s action",
-		s.account.ID, c.action, s.arn(c.region, id))}
+		s.account.ID, c.action, resource)}
 }
 
 func (p *Policy) allows(c call, resource string, has map[string]string) bool {

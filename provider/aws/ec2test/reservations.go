@@ -1,6 +1,7 @@
 package ec2test
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -63,11 +64,17 @@ type reserving struct {
 }
 
 // parseReserving reads a CapacityReservationSpecification; ok is false where there is none.
-func (s *Server) parseReserving(p *params) (r reserving, ok bool) {
+func (s *Server) parseReserving(p *params, c *call) (r reserving, ok bool) {
 	const prefix = "CapacityReservationSpecification."
 	const target = prefix + "CapacityReservationTarget."
 	r.preference = p.oneOf(prefix+"CapacityReservationPreference", prefersOpen, prefersNone, prefersOnly)
 	r.id, r.group = p.text(target+"CapacityReservationId"), p.text(target+"CapacityReservationResourceGroupArn")
+	if r.id != "" {
+		c.also = append(c.also, fmt.Sprintf("arn:aws:ec2:%s:%s:capacity-reservation/%s", c.region, s.account.ID, r.id))
+	}
+	if r.group != "" {
+		c.also = append(c.also, r.group)
+	}
 	switch {
 	case r.id != "" && r.group != "":
 		p.refuse(fail(codeCombination, "CapacityReservationId and CapacityReservationResourceGroupArn may not be specified "+
@@ -152,7 +159,7 @@ func (s *Server) runIn(inst *simcloud.Instance, reservation string) {
 func (s *Server) parseReserve(p *params, c *call) {
 	c.op = simcloud.OpSetReservation
 	id := p.text("InstanceId")
-	want, given := s.parseReserving(p)
+	want, given := s.parseReserving(p, c)
 	switch {
 	case id == "":
 		p.refuse(fail(codeMissing, "The request must contain the parameter InstanceId"))

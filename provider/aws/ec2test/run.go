@@ -90,7 +90,7 @@ func (s *Server) parseRun(p *params, c *call) {
 	p.flag("Monitoring.Enabled")
 	r.zone = p.text("Placement.AvailabilityZone")
 	p.oneOf("Placement.Tenancy", "default", "dedicated")
-	r.details.reserving, _ = s.parseReserving(p)
+	r.details.reserving, _ = s.parseReserving(p, c)
 	r.parseNetwork(p)
 	r.parseProfile(p)
 	r.parseUserData(p)

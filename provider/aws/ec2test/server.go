@@ -92,6 +92,8 @@ type call struct {
 	tags map[string]string
 	// attribute is the one of an instance that it changes, as policies name it.
 	attribute string
+	// also are the ARNs of what it names in addition to instances, for policies.
+	also []string
 	// dry: whether it would be allowed is answered in place of the effect.
 	dry bool
 	// unpaged: it describes everything at once.
