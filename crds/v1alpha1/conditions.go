@@ -71,6 +71,12 @@ const (
 	// ReasonInstanceTypeRefused (Warning, on Nodes): the cloud does not make the instance that type,
 	// or does not allow Stratos to.
 	ReasonInstanceTypeRefused Reason = "InstanceTypeRefused"
+	// ReasonReservationChanged (Normal, on Nodes): the stopped instance was set to use another capacity
+	// reservation at its next start, or none.
+	ReasonReservationChanged Reason = "ReservationChanged"
+	// ReasonReservationRefused (Warning, on Nodes): the cloud does not set the capacity reservation of
+	// the instance, or does not allow Stratos to.
+	ReasonReservationRefused Reason = "ReservationRefused"
 	// ReasonNodeRunning (Normal, on Nodes): the node takes pods, after a start or a cancelled stop.
 	ReasonNodeRunning Reason = "NodeRunning"
 	// ReasonScaleDown (Normal, on Nodes): the node was empty for scaleDown.emptyNodeTTL and is

@@ -100,6 +100,12 @@ func (c *AWSNodeClass) ReservationOf(kind, zone string) (r CapacityReservation, 
 	return r, true
 }
 
+// IsBoundToReservation reports whether instances are of the type of one reservation, or do not run.
+func (c *AWSNodeClass) IsBoundToReservation() bool {
+	r := c.Spec.CapacityReservation
+	return r != nil && r.ID != "" && r.WithoutOnDemand()
+}
+
 // ReservationEnded reports whether the reservation that the class names has ended.
 func (c *AWSNodeClass) ReservationEnded() bool {
 	want, s := c.Spec.CapacityReservation, c.Status.CapacityReservation

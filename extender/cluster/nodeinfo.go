@@ -151,6 +151,7 @@ func (s *State) rebuildFromNode(e *nodeInfo) {
 	object, changes := s.asStarted(e.object, pool)
 	e.base = decide.NodeOf(object, pool, s.daemons...)
 	e.base.ChangesType = changes
+	s.reserve(e.base, pool)
 	s.rebuildFromPods(e)
 }
 

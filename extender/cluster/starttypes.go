@@ -62,7 +62,10 @@ func (s *State) SetNodeClass(c *v1alpha1.AWSNodeClass) {
 	defer s.unlock()
 	was := s.types.classes[c.Name]
 	s.types.classes[c.Name] = c
-	if was == nil || !slices.Equal(was.UsableTypes(), c.UsableTypes()) {
+	if was == nil || reservesOtherwise(was, c) {
+		s.rebuildOf(c)
+	}
+	if was == nil || !slices.Equal(was.UsableTypes(), c.UsableTypes()) || reservesOtherwise(was, c) {
 		s.retype(now)
 	}
 }
@@ -95,7 +98,7 @@ func (s *State) Launched(pool *v1alpha1.NodePool, zone, kind string) {
 	s.mu.Lock()
 	defer s.unlock()
 	class := s.types.classOf(pool)
-	if class == nil {
+	if class == nil || class.IsBoundToReservation() {
 		return
 	}
 	kinds := class.NamedTypes() // which of them are usable may not have been seen here yet
@@ -165,7 +168,12 @@ func (s *State) ReturnsTo(n *corev1.Node, shows string) string {
 		!decide.MayChangeType(n) || s.types.refused[v1alpha1.NodeName(n.Name)][class.Spec.InstanceType] {
 		return ""
 	}
+	if r := class.Status.CapacityReservation; r != nil && r.InstanceType == shows && !class.ReservationEnded() {
+		return "" // it has a reservation as what it is
+	}
 	o := decide.Offering{Zone: n.Labels[corev1.LabelTopologyZone], Type: class.Spec.InstanceType}
+	want, _ := class.ReservationOf(o.Type, o.Zone)
+	o = s.claims.StartOffering(o, want, now)
 	if !s.claims.OfferingUnavailableUntil(o, now).IsZero() {
 		return ""
 	}
@@ -181,10 +189,14 @@ func (s *State) poolOf(n *corev1.Node) *v1alpha1.NodePool {
 func (s *State) typeToStart(n *corev1.Node, pool *v1alpha1.NodePool, now time.Time) string {
 	class := s.types.classOf(pool)
 	if class == nil || len(class.Spec.FallbackInstanceTypes) == 0 || now.Before(s.types.heldUntil) ||
-		!decide.MayChangeType(n) {
+		s.keepsReservation(class, now) || !decide.MayChangeType(n) {
 		return ""
 	}
-	return s.claims.StartsAs(n, class.UsableTypes(), s.types.refused[v1alpha1.NodeName(n.Name)], now)
+	reserves := func(kind string) v1alpha1.CapacityReservation {
+		r, _ := class.ReservationOf(kind, n.Labels[corev1.LabelTopologyZone])
+		return r
+	}
+	return s.claims.StartsAs(n, class.UsableTypes(), s.types.refused[v1alpha1.NodeName(n.Name)], reserves, now)
 }
 
 // asStarted is the Node as it is when its instance has started: as another type, where changes says

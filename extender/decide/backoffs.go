@@ -111,6 +111,9 @@ func (l *Claims) ForgetAnswers(before time.Time) {
 func (l *Claims) ExpireBackoffs(now time.Time) bool {
 	ended := l.expireNodeBackoffs(now)
 	ended = l.unavailable.ended(now) || ended
+	if !l.reservationsHeld.IsZero() && !now.Before(l.reservationsHeld) {
+		l.reservationsHeld, ended = time.Time{}, true
+	}
 	ended = l.futileOwners.ended(now) || ended
 	l.futileReplicas.ended(now) // no pod waits for it
 	for pool, until := range l.limited {

@@ -97,6 +97,9 @@ type Claims struct {
 	backingOff map[v1alpha1.NodeName]time.Time
 	// unavailable are the offerings of which the cloud had none, and until when they are left alone.
 	unavailable backoffs[Offering]
+	// reservationsHeld is when instances may leave their reservations again: the cloud did not allow
+	// Stratos to have them.
+	reservationsHeld time.Time
 	// starts are the times of the starts within BudgetWindow, per pool, oldest first.
 	starts map[v1alpha1.PoolName][]time.Time
 	// limited are the pools whose budget kept a pod waiting, and until when.

@@ -50,6 +50,8 @@ type Node struct {
 	// ChangesType: the instance is stopped, and will be another type when it runs. Labels and
 	// Allocatable are those of that type.
 	ChangesType bool
+	// Reservation is what capacity reservations its instance is to use at its start.
+	Reservation v1alpha1.CapacityReservation
 	// UnavailableUntil is when the node's backoff after a failed start ends; zero when it has none.
 	UnavailableUntil time.Time
 	// StopIntended: the stop is not cancelled any more. StoppingEmpty: it stops because it is empty.

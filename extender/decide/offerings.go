@@ -8,8 +8,20 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// Offering is what a cloud runs out of: instances of one type in one zone.
-type Offering struct{ Zone, Type string }
+// Offering is what a cloud runs out of: instances of one type in one zone, where Reservation is set in
+// that reservation (CapacityReservation.Binding), else On-Demand.
+type Offering struct{ Zone, Type, Reservation string }
+
+// What is the type, and the reservation where it needs one.
+func (o Offering) What() string {
+	switch o.Reservation {
+	case "":
+		return o.Type
+	case string(v1alpha1.ReservationOnly):
+		return o.Type + " in a capacity reservation"
+	}
+	return o.Type + " in capacity reservation " + o.Reservation
+}
 
 // OfferingOf reads the offering off a Node's labels; the zero Offering where one of them is
 // missing: about that nothing is remembered, and only the refused node backs off.
@@ -20,6 +32,26 @@ func OfferingOf(labels map[string]string) Offering {
 	}
 	return o
 }
+
+// StartOffering is what a start needs in the offering, of an instance that is to use the
+// reservations: On-Demand capacity only where it may, and where the reservation has no room.
+func (l *Claims) StartOffering(o Offering, r v1alpha1.CapacityReservation, now time.Time) Offering {
+	if o == (Offering{}) || r.Binding() == "" {
+		return o
+	}
+	reserved := o
+	reserved.Reservation = r.Binding()
+	if r.WithoutOnDemand() || l.ReservationsHeld(now) || l.unavailable.until(reserved, now).IsZero() {
+		return reserved
+	}
+	return o
+}
+
+// ReservationsHeld reports whether no instance leaves its reservation now.
+func (l *Claims) ReservationsHeld(now time.Time) bool { return now.Before(l.reservationsHeld) }
+
+// HoldReservations tells the claims that no instance leaves its reservation until the given time.
+func (l *Claims) HoldReservations(until time.Time) { l.reservationsHeld = until }
 
 const (
 	// offeringBackoffFirst and offeringBackoffMax bound how long an offering of which the cloud had
@@ -71,9 +103,9 @@ func (j *attempt) offeringReason(n *Node) string {
 	if len(j.unavailable.byKey) == 0 {
 		return ""
 	}
-	o := OfferingOf(n.Labels)
+	o := j.StartOffering(OfferingOf(n.Labels), n.Reservation, j.now)
 	if n.State != v1alpha1.StateStandby || j.startRequested[n.Name] || j.unavailable.until(o, j.now).IsZero() {
 		return ""
 	}
-	return "the cloud has no capacity for " + o.Type + " in " + o.Zone + " now"
+	return "the cloud has no capacity for " + o.What() + " in " + o.Zone + " now"
 }

@@ -24,11 +24,13 @@ func MayChangeType(node *corev1.Node) bool {
 
 // StartsAs is the first of the types that the node may start as: the one that its labels show where
 // the offering is available, else the first of the others. "" where none is. Refused are types that
-// the cloud has refused for this instance.
-func (l *Claims) StartsAs(node *corev1.Node, types []string, refused map[string]bool, now time.Time) string {
+// the cloud has refused for this instance, and reserves says what reservations it uses as a type.
+func (l *Claims) StartsAs(node *corev1.Node, types []string, refused map[string]bool,
+	reserves func(kind string) v1alpha1.CapacityReservation, now time.Time) string {
 	own := OfferingOf(node.Labels)
 	isOpen := func(kind string) bool {
-		return !refused[kind] && l.unavailable.until(Offering{Zone: own.Zone, Type: kind}, now).IsZero()
+		o := l.StartOffering(Offering{Zone: own.Zone, Type: kind}, reserves(kind), now)
+		return !refused[kind] && l.unavailable.until(o, now).IsZero()
 	}
 	if own == (Offering{}) || isOpen(own.Type) {
 		return own.Type

@@ -54,7 +54,7 @@ func TestStartsAs(t *testing.T) {
 				l.MarkOfferingUnavailable(Offering{Zone: "z", Type: kind}, epoch())
 			}
 			l.MarkOfferingUnavailable(Offering{Zone: "elsewhere", Type: "b"}, epoch())
-			got := l.StartsAs(typedNode(c.is), []string{"a", "b", "c"}, c.refused, epoch().Add(time.Second))
+			got := l.StartsAs(typedNode(c.is), []string{"a", "b", "c"}, c.refused, reservesNothing, epoch().Add(time.Second))
 			if got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -69,7 +69,7 @@ func TestStartsAsWhatItIsAgain(t *testing.T) {
 	l.MarkOfferingUnavailable(dry, epoch())
 	until := l.OfferingUnavailableUntil(dry, epoch())
 	for at, want := range map[time.Time]string{until.Add(-time.Second): "b", until: "a"} {
-		if got := l.StartsAs(typedNode("a"), []string{"a", "b"}, nil, at); got != want {
+		if got := l.StartsAs(typedNode("a"), []string{"a", "b"}, nil, reservesNothing, at); got != want {
 			t.Errorf("at %s %q, want %q", at, got, want)
 		}
 	}
@@ -195,3 +195,5 @@ func TestTheLeastOfAType(t *testing.T) {
 	}
 	wantDiff(t, "the least", least, list("cpu", "3900m", "memory", "15Gi", "example.com/card", "1"))
 }
+
+func reservesNothing(string) v1alpha1.CapacityReservation { return v1alpha1.CapacityReservation{} }

@@ -25,7 +25,7 @@ func begins(o *Observation, d Decision) bool {
 		state = o.Node.State
 	}
 	switch d.Action {
-	case RequestStart, ReturnType, BeginStop, Fence:
+	case RequestStart, ReturnType, SetReservation, BeginStop, Fence:
 		return true
 	case BeginTerminate:
 		return d.StopReason != v1alpha1.StopTerminated

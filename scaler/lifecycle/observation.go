@@ -47,6 +47,9 @@ type Observation struct {
 	// ReturnTo is the first type of the class, where the stopped instance is of another one and may
 	// become that; empty where it may not.
 	ReturnTo string
+	// Reservation is what capacity reservations the stopped instance is to use, where it is set to
+	// others; nil where it is not.
+	Reservation *v1alpha1.CapacityReservation
 	// Refresh: the pool decided, within the same budget, that the standby node's images are to be
 	// pulled now.
 	Refresh bool
@@ -206,6 +209,8 @@ const (
 	ToStandby Action = "ToStandby"
 	// ReturnType: have the stopped instance made the first type of its class again.
 	ReturnType Action = "ReturnType"
+	// SetReservation: have the stopped instance use the capacity reservations that its class names.
+	SetReservation Action = "SetReservation"
 	// RequestStart: have a standby node started because a pod is bound to it.
 	RequestStart Action = "RequestStart"
 	// ResumeStart: ask the cloud again for a start whose intent stands.

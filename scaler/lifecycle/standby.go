@@ -31,6 +31,8 @@ func standbyStopped(o *Observation, now time.Time) Decision {
 		return do(WarmAgain, o.Why)
 	case o.ReturnTo != "" && o.Claims == 0:
 		return do(ReturnType, "its class's first type "+o.ReturnTo+" may be had again")
+	case o.Reservation != nil && o.Claims == 0:
+		return do(SetReservation, "its class names other capacity reservations than its instance is set to")
 	case o.DeletingPods > 0:
 		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
 	}

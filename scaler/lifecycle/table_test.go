@@ -233,6 +233,7 @@ func since(d time.Duration) func(*Observation) {
 func stale(o *Observation)      { o.Refresh, o.Why = true, "images have changed or are missing" }
 func optional(o *Observation)   { o.Node.ImagesOptional = true }
 func fallenBack(o *Observation) { o.ReturnTo = "m5.large" }
+func otherwise(o *Observation)  { o.Reservation = &v1alpha1.CapacityReservation{ID: "cr-1"} }
 func imagesAre(s ImageState) func(*Observation) {
 	return func(o *Observation) { o.Node.Images = s }
 }
@@ -499,6 +500,12 @@ func table() []row {
 		{standby, stopped, "of a fallback type, and a pod is bound to it", all(inUse, fallenBack), RequestStart, "starting"},
 		{standby, stopped, "of a fallback type, and its images are to be pulled", all(stale, fallenBack), WarmAgain, "warmup"},
 		{standby, running_, "of a fallback type, and another client has started it", fallenBack, Wait, stay},
+		{standby, stopped, "set to other capacity reservations than its class names", otherwise, SetReservation, stay},
+		{standby, stopped, "set to other capacity reservations, and claimed by a pending pod", all(claimed, otherwise), Wait,
+			stay},
+		{standby, stopped, "set to other capacity reservations, and of a fallback type", all(fallenBack, otherwise), ReturnType,
+			stay},
+		{standby, running_, "set to other capacity reservations, and another client has started it", otherwise, Wait, stay},
 		{standby, stopped, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
 		{starting, pending, "booting", nil, Wait, stay},

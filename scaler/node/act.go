@@ -43,7 +43,7 @@ func (c *Reconciler) act(ctx context.Context, g gathered, d lifecycle.Decision) 
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
 	case lifecycle.RequestStart, lifecycle.ResumeStart, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.DeclineStart,
-		lifecycle.ReturnType:
+		lifecycle.ReturnType, lifecycle.SetReservation:
 		return c.actOnStart(ctx, g, d)
 	case lifecycle.ToRunning, lifecycle.CancelStop:
 		return c.toRunning(ctx, g, d)
@@ -130,6 +130,9 @@ func (c *Reconciler) actOnStart(ctx context.Context, g gathered, d lifecycle.Dec
 	case lifecycle.ReturnType:
 		c.Starter.ReturnType(v1alpha1.NodeName(g.node.Name), g.ReturnTo)
 		c.Poke()
+		return nil
+	case lifecycle.SetReservation:
+		c.Starter.SetReservation(v1alpha1.NodeName(g.node.Name), *g.Reservation)
 		return nil
 	case lifecycle.DeclineStart:
 		return c.declineStart(ctx, g, d.Reason)

@@ -55,8 +55,10 @@ type memory struct {
 	// startAccepted is when the cloud last accepted a start of the node.
 	startAccepted time.Time
 	// returnTo is the type that the instance of a standby node is to be made; "" for none.
-	returnTo   string
-	disruption plan.Disruption
+	returnTo string
+	// reservation is what its instance is to be set to; nil for none.
+	reservation *v1alpha1.CapacityReservation
+	disruption  plan.Disruption
 	// claims is the number of claims on the node.
 	claims int
 	// pending are the pods that wait for an instance of the pool.
@@ -141,6 +143,9 @@ func (c *Reconciler) gatherByState(ctx context.Context, r *raw) error {
 	}
 	if n.State == v1alpha1.StateStandby && !c.Starter.Returns(v1alpha1.NodeName(r.node.Name)) {
 		r.returnTo = c.State.ReturnsTo(r.node, r.instance.Type)
+	}
+	if n.State == v1alpha1.StateStandby {
+		r.reservation = c.Starter.Reserves(r.node, r.instance.Type, r.instance.Reservation)
 	}
 	if n.State == v1alpha1.StateStarting {
 		r.startAccepted = c.Starter.AnswerOf(v1alpha1.NodeName(r.node.Name)).Accepted

@@ -95,7 +95,7 @@ type backOff struct {
 func (b backOff) words() string {
 	until := b.until.UTC().Format(time.RFC3339)
 	if b.offering != (decide.Offering{}) {
-		return fmt.Sprintf("zone %s has no capacity for %s; next try after %s", b.offering.Zone, b.offering.Type, until)
+		return fmt.Sprintf("zone %s has no capacity for %s; next try after %s", b.offering.Zone, b.offering.What(), until)
 	}
 	return "its standby nodes back off after failed starts until " + until
 }

@@ -404,8 +404,8 @@ func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluste
 // backsOff is until when the standby node is not started, because its last start failed or its zone
 // has no capacity for its type; zero where it may be.
 func (c *Reconciler) backsOff(n *decide.Node) backOff {
-	now, offering := c.Now(), decide.OfferingOf(n.Labels)
-	until := c.State.OfferingUnavailableUntil(offering, now)
+	now := c.Now()
+	offering, until := c.State.NodeOffering(n, now)
 	switch {
 	case n.UnavailableUntil.After(now) && n.UnavailableUntil.After(until):
 		if until.IsZero() {

@@ -23,6 +23,10 @@ type openCall struct {
 	returnTo string
 	// changedTo is the type that the instance was made for this start.
 	changedTo string
+	// leftReservation: the instance was taken out of its reservation for this start.
+	leftReservation bool
+	// reserve is what reservations a standby node's instance is to use; nil for another call.
+	reserve *v1alpha1.CapacityReservation
 }
 
 // sureFor is how long after its intent a call is made without another look at the Node: no
@@ -57,6 +61,11 @@ func (s *Starter) nextCall(ctx, step context.Context) bool {
 	}
 	if open.returnTo != "" {
 		s.returnType(step, name, open.returnTo)
+		s.callQueue.Forget(name)
+		return true
+	}
+	if open.reserve != nil {
+		s.setReservation(step, name, *open.reserve)
 		s.callQueue.Forget(name)
 		return true
 	}
@@ -136,7 +145,9 @@ func (s *Starter) takeOpen(name v1alpha1.NodeName) (openCall, bool) {
 	defer s.mu.Unlock()
 	open, ok := s.calls[name]
 	if ok {
-		s.calls[name] = openCall{trigger: open.trigger, returnTo: open.returnTo, changedTo: open.changedTo}
+		again := open
+		again.node, again.at = nil, time.Time{}
+		s.calls[name] = again
 	}
 	return open, ok
 }

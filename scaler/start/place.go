@@ -132,8 +132,9 @@ func (p *Placer) Startable(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 // startable reports whether the node is standby and nothing but a start budget may keep it from
 // being started.
 func (p *Placer) startable(n *decide.Node, now time.Time) bool {
+	_, unavailable := p.state.NodeOffering(n, now)
 	return n.InPool() && n.State == v1alpha1.StateStandby && n.NotStartable == "" && !now.Before(n.UnavailableUntil) &&
-		p.state.OfferingUnavailableUntil(decide.OfferingOf(n.Labels), now).IsZero() && len(p.state.ClaimsOn(n.Name)) == 0
+		unavailable.IsZero() && len(p.state.ClaimsOn(n.Name)) == 0
 }
 
 // HeldBack returns why no node is started for the pod on purpose, and until when: because the last

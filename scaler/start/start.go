@@ -76,7 +76,8 @@ const (
 )
 
 // Cloud is the part of the provider that starting needs. One that is a provider.TypeChanger too
-// starts stopped instances as other types.
+// starts stopped instances as other types, one that is a provider.Reserver without a reservation that
+// is full.
 type Cloud interface {
 	StartInstance(ctx context.Context, instanceID string) error
 	GetInstance(ctx context.Context, instanceID string) (*provider.Instance, error)
@@ -113,6 +114,8 @@ type Starter struct {
 	answers map[v1alpha1.NodeName]Answer
 	// returned is when standby nodes were last to be made the first type of their class again.
 	returned map[v1alpha1.NodeName]time.Time
+	// reserved is until when the reservations of standby nodes are not set again.
+	reserved map[v1alpha1.NodeName]time.Time
 }
 
 // Options are what a Starter needs.
@@ -157,6 +160,7 @@ func New(o Options) *Starter {
 		written:  map[v1alpha1.NodeName]time.Time{},
 		answers:  map[v1alpha1.NodeName]Answer{},
 		returned: map[v1alpha1.NodeName]time.Time{},
+		reserved: map[v1alpha1.NodeName]time.Time{},
 	}
 }
 
@@ -406,11 +410,14 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	if done, err := s.changeType(ctx, node); done || err != nil {
 		return err
 	}
-	err := s.cloud.StartInstance(ctx, string(InstanceOf(node)))
+	offering, err := s.startInstance(ctx, node)
+	if notLeft := (*notLeftError)(nil); errors.As(err, &notLeft) {
+		return s.notLeft(ctx, node, err)
+	}
 	s.answered(name, err)
 	switch {
 	case err == nil:
-		s.state.MarkOfferingAvailable(decide.OfferingOf(node.Labels))
+		s.state.MarkOfferingAvailable(offering)
 		s.count(pool, trigger)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonScaleUp), "Start",
 			"starting for pending pods")
@@ -418,7 +425,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	case provider.IsRateLimit(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
 	case provider.IsInsufficientCapacity(err):
-		return s.noCapacity(ctx, node, err)
+		return s.noCapacity(ctx, node, offering, err)
 	case stillStopping(err):
 		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < maxStoppingRetries {
 			return err

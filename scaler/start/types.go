@@ -22,8 +22,8 @@ const typesHeldFor = 5 * time.Minute
 // own. open says whether the cloud is not known to have none of it.
 func (s *Starter) typeOf(node *corev1.Node) (as string, open bool) {
 	as = s.state.StartType(v1alpha1.NodeName(node.Name))
-	offering := decide.OfferingOf(withType(node, as).Labels)
-	return as, s.state.OfferingUnavailableUntil(offering, s.now()).IsZero()
+	_, until, _ := s.state.StartOffering(withType(node, as))
+	return as, until.IsZero()
 }
 
 // withType is the Node with the intent to change its instance's type, where there is one.
@@ -101,10 +101,13 @@ func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why erro
 	})
 }
 
-// noCapacity is about a start of which the cloud has no capacity.
-func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, why error) error {
+// noCapacity is about a start of which the cloud has no capacity, in the offering.
+func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, o decide.Offering, why error) error {
 	name, own := v1alpha1.NodeName(node.Name), decide.OfferingOf(node.Labels)
-	until := s.state.MarkOfferingUnavailable(own, s.now())
+	until := s.state.MarkOfferingUnavailable(o, s.now())
+	if o.Reservation != "" && !provider.IsReservation(why) {
+		s.state.MarkOfferingUnavailable(own, s.now()) // it was no matter of the reservation
+	}
 	// Where a quota is used up, no type helps that counts against it too.
 	if changer, can := s.cloud.(provider.TypeChanger); can && provider.IsQuota(why) {
 		for _, kind := range s.state.TypesOf(name) {
@@ -131,8 +134,8 @@ func (s *Starter) backoffUntil(name v1alpha1.NodeName, until time.Time) time.Tim
 // declineUnavailable ends a start before the cloud is called, where another node has shown
 // meanwhile that it has none of the type, and the node can start as another one. done: it has.
 func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (done bool, err error) {
-	name, now := v1alpha1.NodeName(node.Name), s.now()
-	until := s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), now)
+	name := v1alpha1.NodeName(node.Name)
+	_, until, _ := s.state.StartOffering(node)
 	if until.IsZero() || !s.backoffUntil(name, until).IsZero() {
 		return false, nil
 	}
@@ -197,11 +200,11 @@ func (s *Starter) returnType(ctx context.Context, name v1alpha1.NodeName, kind s
 		err.Error())
 }
 
-// forgetReturn forgets a call to return to a type; one to start stands.
+// forgetReturn forgets a call to return to a type or to set a reservation; one to start stands.
 func (s *Starter) forgetReturn(name v1alpha1.NodeName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls[name].returnTo != "" {
+	if open := s.calls[name]; open.returnTo != "" || open.reserve != nil {
 		delete(s.calls, name)
 	}
 }

@@ -50,11 +50,17 @@ type typed struct {
 	dry               map[string]bool
 	quota             []string
 	noChange, noStart func(id, kind string) error
+	// set are the reservations that instances are set to, of which roomLeft instances may start in
+	// one; notSet answers a change of that.
+	set      map[string]v1alpha1.CapacityReservation
+	roomLeft int
+	notSet   func(id string) error
 }
 
 func newTyped(t *testing.T, nodes ...*corev1.Node) *typed {
 	r := &typed{t: t, state: cluster.New(decide.NewClaims(), time.Now), kinds: map[string]string{}, dry: map[string]bool{},
-		noChange: func(string, string) error { return nil }, noStart: func(string, string) error { return nil }}
+		noChange: func(string, string) error { return nil }, noStart: func(string, string) error { return nil },
+		set: map[string]v1alpha1.CapacityReservation{}, notSet: func(string) error { return nil }}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -141,6 +147,12 @@ func (r *typed) StartInstance(_ context.Context, id string) error {
 	defer r.mu.Unlock()
 	zone := id[len("i-"):][:1]
 	r.call("start %s as %s", id, r.kinds[id])
+	if r.set[id].Binding() != "" {
+		if r.roomLeft--; r.roomLeft < 0 {
+			return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Reservation: true, Err: errors.New("full")}
+		}
+		return r.noStart(id, r.kinds[id])
+	}
 	full := slices.Contains(r.quota, r.kinds[id])
 	if full || r.dry[zone+"/"+r.kinds[id]] {
 		return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Quota: full,

@@ -1,0 +1,190 @@
+package start
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/lifecycle"
+)
+
+// reservationsHeldFor is how long no reservation is set after the cloud did not allow Stratos to.
+const reservationsHeldFor = 5 * time.Minute
+
+// startInstance asks the cloud. A start that the reservation of the instance has no room for is made
+// On-Demand, where the class allows that: the instance is taken out of the reservation, until it
+// stops. o is what the last call needed.
+func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decide.Offering, err error) {
+	reserver, can := s.cloud.(provider.Reserver)
+	name, id := v1alpha1.NodeName(node.Name), string(InstanceOf(node))
+	o, _, leaves := s.state.StartOffering(node)
+	// Where the Node keeps its type, the sweep has had it set as its class wants, unless that is full.
+	if can && leaves && s.isOutOfReservation(node, o) {
+		if err := s.leaveReservation(ctx, reserver, node); err != nil {
+			return o, err
+		}
+	}
+	err = s.cloud.StartInstance(ctx, id)
+	if !can || !provider.IsReservation(err) || s.hasLeft(name) {
+		return o, err
+	}
+	if o.Reservation != "" {
+		s.state.MarkOfferingUnavailable(o, s.now())
+	} // else the instance is still set to one that the class does without by now
+	after, _, leaves := s.state.StartOffering(node)
+	if !leaves {
+		return o, err
+	}
+	if err := s.leaveReservation(ctx, reserver, node); err != nil {
+		return o, err
+	}
+	return after, s.cloud.StartInstance(ctx, id)
+}
+
+// isOutOfReservation reports whether the instance is set to a reservation, as far as the class tells,
+// and has to leave it for this start.
+func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool {
+	want, isKnown := s.state.ReservationFor(node, o.Type)
+	return !s.hasLeft(v1alpha1.NodeName(node.Name)) &&
+		(isKnown && want.ID != "" || node.Annotations[v1alpha1.AnnotationInstanceType] != "")
+}
+
+// leaveReservation has the instance started without its reservation. An error that the cloud gives
+// for good is a notLeftError.
+func (s *Starter) leaveReservation(ctx context.Context, reserver provider.Reserver, node *corev1.Node) error {
+	err := reserver.SetReservation(ctx, string(InstanceOf(node)), v1alpha1.CapacityReservation{})
+	switch {
+	case err == nil:
+		s.left(v1alpha1.NodeName(node.Name))
+		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), "Start",
+			"the instance starts without its capacity reservation, which has no room for it")
+		return nil
+	case provider.IsUnauthorized(err):
+		s.state.HoldReservations(s.now().Add(reservationsHeldFor))
+		return &notLeftError{err}
+	case provider.IsInvalidConfig(err):
+		return &notLeftError{err}
+	case provider.IsIncorrectState(err), provider.IsNotFound(err):
+		return nil // the answer to the start tells
+	}
+	return err
+}
+
+// notLeftError: the cloud does not let the instance start without its reservation.
+type notLeftError struct{ err error }
+
+func (e *notLeftError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cloud's own error.
+func (e *notLeftError) Unwrap() error { return e.err }
+
+// notLeft ends a start that the cloud refuses to make without the reservation.
+func (s *Starter) notLeft(ctx context.Context, node *corev1.Node, why error) error {
+	return s.recordRefusal(ctx, v1alpha1.NodeName(node.Name), refusedStart{
+		why: RefusedOther, reason: v1alpha1.ReasonReservationRefused, words: why.Error(),
+		until: s.now().Add(decide.BackoffAfterRefusal),
+	})
+}
+
+// hasLeft reports whether this process has taken the instance out of its reservation for the start
+// under way.
+func (s *Starter) hasLeft(name v1alpha1.NodeName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[name].leftReservation
+}
+
+func (s *Starter) left(name v1alpha1.NodeName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open, isOpen := s.calls[name]; isOpen {
+		open.leftReservation = true
+		s.calls[name] = open
+	}
+}
+
+// Reserves is what the standby node's instance is to be set to, which uses the reservations is as an
+// instance of that type; nil where it stays as it is, or was lately to be set, so that the cloud may
+// still show it as it was.
+func (s *Starter) Reserves(node *corev1.Node, kind string, is v1alpha1.CapacityReservation) *v1alpha1.CapacityReservation {
+	if _, can := s.cloud.(provider.Reserver); !can {
+		return nil
+	}
+	want, isKnown := s.state.ReservationFor(node, kind)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !isKnown || want == is || s.now().Before(s.reserved[v1alpha1.NodeName(node.Name)]) {
+		return nil
+	}
+	return &want
+}
+
+// SetReservation has the instance of a standby node without claims use the reservations from its next
+// start on. It returns at once.
+func (s *Starter) SetReservation(node v1alpha1.NodeName, want v1alpha1.CapacityReservation) {
+	s.reservesAgain(node, lifecycle.ConsistencyWait)
+	s.mu.Lock()
+	if _, open := s.calls[node]; !open {
+		s.calls[node] = openCall{reserve: &want}
+	}
+	s.mu.Unlock()
+	s.callQueue.Add(node)
+}
+
+// reservesAgain lets the node's reservation be set again after so long.
+func (s *Starter) reservesAgain(node v1alpha1.NodeName, after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for name, until := range s.reserved {
+		if !now.Before(until) {
+			delete(s.reserved, name)
+		}
+	}
+	s.reserved[node] = now.Add(after)
+}
+
+// setReservation sets what reservations the instance of a standby node uses, where no start has come
+// in between. Starts of the node wait: they are calls of the same queue. What fails is asked for
+// again when a later sweep shows the instance as it was.
+func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, want v1alpha1.CapacityReservation) {
+	s.forgetReturn(name)
+	reserver, can := s.cloud.(provider.Reserver)
+	node := &corev1.Node{}
+	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil || !can ||
+		v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby || len(s.claimed(name)) > 0 {
+		return
+	}
+	err := reserver.SetReservation(ctx, string(InstanceOf(node)), want)
+	switch {
+	case err == nil:
+		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), "Reserve", "%s",
+			s.wordsOf(node, want))
+		return
+	case !provider.IsInvalidConfig(err) && !provider.IsUnauthorized(err):
+		s.log.Info("reservation will be set again", "node", name, "error", err.Error())
+		return
+	}
+	s.reservesAgain(name, reservationsHeldFor)
+	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonReservationRefused), "Reserve", "%s",
+		err.Error())
+}
+
+// wordsOf says what the instance uses from now on.
+func (s *Starter) wordsOf(node *corev1.Node, want v1alpha1.CapacityReservation) string {
+	if ended := s.state.EndedReservation(node); ended != "" && want.Target() == "" {
+		return "capacity reservation " + ended + " has ended: the instance starts without it"
+	}
+	switch {
+	case want.Target() != "":
+		return "the instance uses capacity reservation " + want.Target() + " from its next start on"
+	case want.Preference == v1alpha1.ReservationNone:
+		return "the instance uses no capacity reservation from its next start on"
+	}
+	return "the instance uses any open capacity reservation from its next start on"
+}

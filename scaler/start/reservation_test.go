@@ -1,0 +1,213 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/provider"
+)
+
+const testReservation = "cr-1"
+
+func (r *typed) SetReservation(_ context.Context, id string, want v1alpha1.CapacityReservation) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.call("set %s to %q", id, strings.TrimSpace(string(want.Preference)+" "+want.Target()))
+	if err := r.notSet(id); err != nil {
+		return err
+	}
+	r.set[id] = want
+	return nil
+}
+
+// newReserving is newTyped with a class that wants the reservation, to which all instances are set.
+func newReserving(t *testing.T, want v1alpha1.CapacityReservation, room int, change func(*v1alpha1.AWSNodeClass),
+	nodes ...*corev1.Node) *typed {
+	r := newTyped(t, nodes...)
+	c := classOf("a", "b")
+	c.Spec.CapacityReservation = &want
+	c.Status.CapacityReservation = &v1alpha1.CapacityReservationStatus{ID: testReservation, InstanceType: "a", Zone: "x"}
+	if change != nil {
+		change(c)
+	}
+	r.state.SetNodeClass(c)
+	r.roomLeft = room
+	for _, n := range nodes {
+		r.set[string(InstanceOf(n))] = want
+	}
+	return r
+}
+
+// TestStartsAndReservations: two pods, one after the other, each of which takes a node.
+func TestStartsAndReservations(t *testing.T) {
+	id := v1alpha1.CapacityReservation{ID: testReservation}
+	only := v1alpha1.CapacityReservation{ID: testReservation, Preference: v1alpha1.ReservationOnly}
+	group := v1alpha1.CapacityReservation{ResourceGroupARN: "group", Preference: v1alpha1.ReservationOnly}
+	ended := func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.Ended = true }
+	for name, c := range map[string]struct {
+		want   v1alpha1.CapacityReservation
+		room   int
+		change func(*v1alpha1.AWSNodeClass)
+		dry    string
+		calls  []string
+	}{
+		"it has room": {want: id, room: 2, dry: "x/a", calls: []string{"start i-x1 as a", "start i-x2 as a"}},
+		"it has no room: On-Demand of the same type": {want: id,
+			calls: []string{"start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a", `set i-x2 to ""`, "start i-x2 as a"}},
+		"no room, and none On-Demand: another type": {want: id, dry: "x/a",
+			calls: []string{"start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a",
+				"change i-x1 to b", `set i-x1 to ""`, "start i-x1 as b",
+				"change i-x2 to b", `set i-x2 to ""`, "start i-x2 as b"}},
+		"no room, and nothing else is allowed": {want: only, calls: []string{"start i-x1 as a"}},
+		"a group without room: another type of it": {want: group, room: 0,
+			calls: []string{"start i-x1 as a", "change i-x1 to b", "start i-x1 as b"}},
+		"it has ended, and the instances are still set to it": {want: id, change: ended,
+			calls: []string{"start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a",
+				"start i-x2 as a", `set i-x2 to ""`, "start i-x2 as a"}},
+		"it has ended, and nothing else is allowed": {want: only, room: 2, change: ended},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newReserving(t, c.want, c.room, c.change, stopped("x1", "x", "a", 1), stopped("x2", "x", "a", 1))
+				r.dry[c.dry] = true
+				r.run(func() {
+					r.pend()
+					synctest.Wait()
+					r.pend()
+					synctest.Wait()
+				})
+				r.want(c.calls...)
+			})
+		})
+	}
+}
+
+// TestAReservationThatIsFullIsTriedAgain: after its backoff, and then the instance is set to it by the
+// sweep.
+func TestAReservationThatIsFullIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0, nil, stopped("x1", "x", "a", 1),
+			stopped("x2", "x", "a", 1))
+		r.run(func() {
+			r.pend()
+			<-time.After(4 * time.Minute)
+			r.roomLeft = 1
+			r.pend()
+			synctest.Wait()
+		})
+		r.want("start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a", "start i-x2 as a")
+	})
+}
+
+// TestAStartThatMayNotLeaveItsReservation: without the permission no node is asked for for 5 minutes,
+// while the reservation is full.
+func TestAStartThatMayNotLeaveItsReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0, nil, stopped("x1", "x", "a", 1),
+			stopped("x2", "x", "a", 1))
+		r.notSet = func(string) error { return &provider.UnauthorizedError{Operation: "Modify", Reason: "no"} }
+		r.run(func() { r.pend(); synctest.Wait(); r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", `set i-x1 to ""`)
+		r.is("x2", v1alpha1.StateStandby, "a")
+	})
+}
+
+// TestARetriedStartLeavesItsReservationOnce: the call that follows is repeated alone.
+func TestARetriedStartLeavesItsReservationOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0, nil, stopped("x1", "x", "a", 1))
+		times := 0
+		r.noStart = func(string, string) error {
+			if times++; times < 3 {
+				return &provider.RateLimitError{Operation: "StartInstances", Err: errors.New("slow down")}
+			}
+			return nil
+		}
+		r.run(func() { r.pend(); <-time.After(time.Minute) })
+		r.want("start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a", "start i-x1 as a", "start i-x1 as a")
+	})
+}
+
+// TestReservationsOfStandbyNodes: what their instances are to be set to, and when.
+func TestReservationsOfStandbyNodes(t *testing.T) {
+	id := v1alpha1.CapacityReservation{ID: testReservation}
+	none := v1alpha1.CapacityReservation{}
+	for name, c := range map[string]struct {
+		is     v1alpha1.CapacityReservation
+		kind   string
+		change func(*v1alpha1.AWSNodeClass)
+		want   *v1alpha1.CapacityReservation
+	}{
+		"as it is to be":       {is: id, kind: "a"},
+		"taken out of it":      {is: none, kind: "a", want: &id},
+		"of another type":      {is: none, kind: "b"},
+		"of another type, set": {is: id, kind: "b", want: &none},
+		"it has ended":         {is: id, kind: "a", change: func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.Ended = true }, want: &none},
+		"the cloud has not said": {is: none, kind: "a",
+			change: func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation = nil }},
+		"ended, and nothing else allowed": {is: v1alpha1.CapacityReservation{ID: testReservation, Preference: "Only"}, kind: "a",
+			change: func(c *v1alpha1.AWSNodeClass) {
+				c.Spec.CapacityReservation.Preference, c.Status.CapacityReservation.Ended = "Only", true
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := stopped("x1", "x", "a", 1)
+			r := newReserving(t, id, 0, c.change, n)
+			if diff := cmp.Diff(c.want, r.starter.Reserves(n, c.kind, c.is)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSettingAReservation: not while the node is claimed, and not again before the cloud can show it.
+func TestSettingAReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := v1alpha1.CapacityReservation{ID: testReservation}
+		n := stopped("x1", "x", "a", 1)
+		r := newReserving(t, id, 1, nil, n, stopped("x2", "x", "a", 1))
+		r.run(func() {
+			r.starter.SetReservation("x2", id)
+			synctest.Wait()
+			r.pend() // on x1
+			synctest.Wait()
+			r.starter.SetReservation("x1", id)
+			synctest.Wait()
+		})
+		r.want(`set i-x2 to "cr-1"`, "start i-x1 as a")
+		if again := r.starter.Reserves(stopped("x2", "x", "a", 1), "a", v1alpha1.CapacityReservation{}); again != nil {
+			t.Errorf("it is set again at once, to %+v", again)
+		}
+	})
+}
+
+// TestARefusedReservationIsLeftAlone for 5 minutes.
+func TestARefusedReservationIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := v1alpha1.CapacityReservation{ID: testReservation}
+		n := stopped("x1", "x", "a", 1)
+		r := newReserving(t, id, 1, nil, n)
+		r.notSet = func(string) error { return &provider.InvalidConfigError{Field: "instance", Reason: "no"} }
+		due := func() bool { return r.starter.Reserves(n, "a", v1alpha1.CapacityReservation{}) != nil }
+		var got []bool
+		r.run(func() {
+			r.starter.SetReservation("x1", id)
+			<-time.After(4 * time.Minute)
+			got = append(got, due())
+			<-time.After(2 * time.Minute)
+			got = append(got, due())
+		})
+		if !slices.Equal(got, []bool{false, true}) {
+			t.Errorf("due after 4 and 6 minutes: %v", got)
+		}
+	})
+}
