@@ -168,6 +168,9 @@ const (
 	// ReasonClusterNameConflict, of Degraded: instances carry this cluster's name and the UID of
 	// another cluster.
 	ReasonClusterNameConflict Reason = "ClusterNameConflict"
+	// ReasonReservationEnded, of Degraded: the capacity reservation of the node class has ended, and
+	// its nodes may use nothing else.
+	ReasonReservationEnded Reason = "ReservationEnded"
 	// ReasonTagsMissing, of Degraded: an instance has lost tags of Stratos that cannot be written
 	// again.
 	ReasonTagsMissing Reason = "TagsMissing"

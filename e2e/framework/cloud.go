@@ -75,6 +75,11 @@ func (r *Rig) Script(ctx context.Context, f ec2test.Failure) error { return r.te
 // Unscript ends what Script began.
 func (r *Rig) Unscript(ctx context.Context) error { return r.tell(ctx, "/unscript", struct{}{}) }
 
+// Reserve has EC2 keep the reservation, or changes the one with the id.
+func (r *Rig) Reserve(ctx context.Context, c ec2test.CapacityReservation) error {
+	return r.tell(ctx, "/reservation", c)
+}
+
 // SetCluster changes what EKS says of a cluster. It needs ProviderAWS.
 func (r *Rig) SetCluster(ctx context.Context, c ec2test.Cluster) error {
 	return r.tell(ctx, "/cluster", c)

@@ -152,6 +152,9 @@ func readiness(pool *v1alpha1.NodePool, failing *v1alpha1.WarmupFailure, withhel
 // warm-ups that fail, and those a refused start, stop or termination, whose event is on its Node.
 func (c *Reconciler) degraded(ctx context.Context, pool *v1alpha1.NodePool, launchErr error,
 	failing *v1alpha1.WarmupFailure) (v1alpha1.Reason, string) {
+	if reason, words := c.reservationDegraded(ctx, pool); reason != "" {
+		return reason, words // what else fails does for this
+	}
 	switch {
 	case launchErr != nil:
 		return launchReason(launchErr), launchErr.Error()

@@ -101,6 +101,7 @@ func handler(server *ec2test.Server, control *fake.Cloud) http.Handler {
 	})
 	mux.HandleFunc("POST /script", posted(func(f ec2test.Failure) { server.Script(f) }))
 	mux.HandleFunc("POST /unscript", posted(func(struct{}) { server.Unscript() }))
+	mux.HandleFunc("POST /reservation", posted(func(r ec2test.CapacityReservation) { server.Reserve(r) }))
 	mux.HandleFunc("POST /cluster", posted(func(c ec2test.Cluster) { server.SetCluster(c) }))
 	return mux
 }
