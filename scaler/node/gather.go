@@ -146,6 +146,8 @@ func (c *Reconciler) gatherByState(ctx context.Context, r *raw) error {
 	}
 	if n.State == v1alpha1.StateStandby {
 		r.reservation = c.Starter.Reserves(r.node, r.instance.Type, r.instance.Reservation)
+	} else {
+		c.Starter.ForgetReservation(v1alpha1.NodeName(r.node.Name))
 	}
 	if n.State == v1alpha1.StateStarting {
 		r.startAccepted = c.Starter.AnswerOf(v1alpha1.NodeName(r.node.Name)).Accepted

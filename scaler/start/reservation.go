@@ -2,6 +2,7 @@ package start
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +14,19 @@ import (
 	"github.com/stratos-sh/stratos/scaler/lifecycle"
 )
 
-// reservationsHeldFor is how long no reservation is set after the cloud did not allow Stratos to.
-const reservationsHeldFor = 5 * time.Minute
+const (
+	// reservationsHeldFor is how long no reservation is set after the cloud did not allow Stratos to.
+	reservationsHeldFor = 5 * time.Minute
+	// reservationSetFor is how long a reservation that was set is not set again, whatever the cloud
+	// shows: EC2 may word it otherwise, which must not lead to a call for each sweep.
+	reservationSetFor = time.Hour
+)
+
+// reservationSet is what a node was last to be set to, and until when that is not asked again.
+type reservationSet struct {
+	want  v1alpha1.CapacityReservation
+	until time.Time
+}
 
 // startInstance asks the cloud. A start that the reservation of the instance has no room for is made
 // On-Demand, where the class allows that: the instance is taken out of the reservation, until it
@@ -109,8 +121,8 @@ func (s *Starter) left(name v1alpha1.NodeName) {
 }
 
 // Reserves is what the standby node's instance is to be set to, which uses the reservations is as an
-// instance of that type; nil where it stays as it is, or was lately to be set, so that the cloud may
-// still show it as it was.
+// instance of that type; nil where it stays as it is, or was lately to be set to the same, so that the
+// cloud may still show it as it was.
 func (s *Starter) Reserves(node *corev1.Node, kind string, is v1alpha1.CapacityReservation) *v1alpha1.CapacityReservation {
 	if _, can := s.cloud.(provider.Reserver); !can {
 		return nil
@@ -118,16 +130,24 @@ func (s *Starter) Reserves(node *corev1.Node, kind string, is v1alpha1.CapacityR
 	want, isKnown := s.state.ReservationFor(node, kind)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !isKnown || want == is || s.now().Before(s.reserved[v1alpha1.NodeName(node.Name)]) {
+	last := s.reserved[v1alpha1.NodeName(node.Name)]
+	if !isKnown || want == is || want == last.want && s.now().Before(last.until) {
 		return nil
 	}
 	return &want
 }
 
+// ForgetReservation takes in that the node is not standby: a start may take it out of its reservation.
+func (s *Starter) ForgetReservation(node v1alpha1.NodeName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.reserved, node)
+}
+
 // SetReservation has the instance of a standby node without claims use the reservations from its next
 // start on. It returns at once.
 func (s *Starter) SetReservation(node v1alpha1.NodeName, want v1alpha1.CapacityReservation) {
-	s.reservesAgain(node, lifecycle.ConsistencyWait)
+	s.reservesAgain(node, want, lifecycle.ConsistencyWait)
 	s.mu.Lock()
 	if _, open := s.calls[node]; !open {
 		s.calls[node] = openCall{reserve: &want}
@@ -136,17 +156,13 @@ func (s *Starter) SetReservation(node v1alpha1.NodeName, want v1alpha1.CapacityR
 	s.callQueue.Add(node)
 }
 
-// reservesAgain lets the node's reservation be set again after so long.
-func (s *Starter) reservesAgain(node v1alpha1.NodeName, after time.Duration) {
+// reservesAgain lets the node's reservation be set to the same again after so long.
+func (s *Starter) reservesAgain(node v1alpha1.NodeName, want v1alpha1.CapacityReservation, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	for name, until := range s.reserved {
-		if !now.Before(until) {
-			delete(s.reserved, name)
-		}
-	}
-	s.reserved[node] = now.Add(after)
+	maps.DeleteFunc(s.reserved, func(_ v1alpha1.NodeName, last reservationSet) bool { return !now.Before(last.until) })
+	s.reserved[node] = reservationSet{want, now.Add(after)}
 }
 
 // setReservation sets what reservations the instance of a standby node uses, where no start has come
@@ -163,6 +179,7 @@ func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, wa
 	err := reserver.SetReservation(ctx, string(InstanceOf(node)), want)
 	switch {
 	case err == nil:
+		s.reservesAgain(name, want, reservationSetFor)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), "Reserve", "%s",
 			s.wordsOf(node, want))
 		return
@@ -170,7 +187,7 @@ func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, wa
 		s.log.Info("reservation will be set again", "node", name, "error", err.Error())
 		return
 	}
-	s.reservesAgain(name, reservationsHeldFor)
+	s.reservesAgain(name, want, reservationsHeldFor)
 	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonReservationRefused), "Reserve", "%s",
 		err.Error())
 }

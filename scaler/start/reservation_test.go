@@ -187,6 +187,10 @@ func TestSettingAReservation(t *testing.T) {
 		if again := r.starter.Reserves(stopped("x2", "x", "a", 1), "a", v1alpha1.CapacityReservation{}); again != nil {
 			t.Errorf("it is set again at once, to %+v", again)
 		}
+		r.starter.ForgetReservation("x2") // it has been started
+		if again := r.starter.Reserves(stopped("x2", "x", "a", 1), "a", v1alpha1.CapacityReservation{}); again == nil {
+			t.Error("it is not set again after a start")
+		}
 	})
 }
 

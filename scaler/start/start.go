@@ -114,8 +114,8 @@ type Starter struct {
 	answers map[v1alpha1.NodeName]Answer
 	// returned is when standby nodes were last to be made the first type of their class again.
 	returned map[v1alpha1.NodeName]time.Time
-	// reserved is until when the reservations of standby nodes are not set again.
-	reserved map[v1alpha1.NodeName]time.Time
+	// reserved is what the reservations of standby nodes were last to be set to.
+	reserved map[v1alpha1.NodeName]reservationSet
 }
 
 // Options are what a Starter needs.
@@ -160,7 +160,7 @@ func New(o Options) *Starter {
 		written:  map[v1alpha1.NodeName]time.Time{},
 		answers:  map[v1alpha1.NodeName]Answer{},
 		returned: map[v1alpha1.NodeName]time.Time{},
-		reserved: map[v1alpha1.NodeName]time.Time{},
+		reserved: map[v1alpha1.NodeName]reservationSet{},
 	}
 }
 

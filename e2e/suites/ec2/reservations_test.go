@@ -47,8 +47,7 @@ func TestReservations(t *testing.T) {
 	// A change of the class has EC2 asked at once.
 	assert.Change(t, r, class, func(c *v1alpha1.AWSNodeClass) { c.Spec.FallbackInstanceTypes = []string{"m6i.large"} })
 	awaitSetTo(t, r, pool.Name, "")
-	for name := range assert.PoolNodes(t, r, pool.Name) {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, node := range assert.PoolNodes(t, r, pool.Name) {
 		assert.AwaitEvent(t, r, node, v1alpha1.ReasonReservationChanged, "has ended")
 	}
 	pods = framework.Pods(nodes, "again", "cpu", "1500m")
