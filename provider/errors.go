@@ -67,8 +67,8 @@ func (e *IncorrectStateError) Error() string {
 }
 
 // UnauthorizedError: a policy of the cloud does not allow the caller the operation. Only checks and
-// ChangeInstanceType and SetReservation, without which a pool goes on, return it: to other calls a missing permission
-// is a failure that may be gone at the next call.
+// ChangeInstanceType and SetReservation, without which a pool goes on, return it: to other calls a
+// missing permission is a failure that may be gone at the next call.
 type UnauthorizedError struct {
 	Operation, Reason string
 }

@@ -111,9 +111,9 @@ type AWSNodeClassSpec struct {
 	// +listType=set
 	// +optional
 	FallbackInstanceTypes []string `json:"fallbackInstanceTypes,omitempty"`
-	// CapacityReservation says which capacity reservations instances use. Launches carry it, and stopped
-	// instances get it before their next start. Unset: any open reservation that matches, else On-Demand
-	// capacity.
+	// CapacityReservation says which capacity reservations instances use. Launches carry it, and
+	// stopped instances get it before their next start. Unset: any open reservation that matches,
+	// else On-Demand capacity.
 	// +optional
 	CapacityReservation *CapacityReservation `json:"capacityReservation,omitempty"`
 	// AMI is the id of the image that instances are launched from. Exactly one of ami, amiSelector and

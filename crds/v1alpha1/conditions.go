@@ -71,8 +71,8 @@ const (
 	// ReasonInstanceTypeRefused (Warning, on Nodes): the cloud does not make the instance that type,
 	// or does not allow Stratos to.
 	ReasonInstanceTypeRefused Reason = "InstanceTypeRefused"
-	// ReasonReservationChanged (Normal, on Nodes): the stopped instance was set to use another capacity
-	// reservation at its next start, or none.
+	// ReasonReservationChanged (Normal, on Nodes): the stopped instance was set to use another
+	// capacity reservation at its next start, or none.
 	ReasonReservationChanged Reason = "ReservationChanged"
 	// ReasonReservationRefused (Warning, on Nodes): the cloud does not set the capacity reservation of
 	// the instance, or does not allow Stratos to.

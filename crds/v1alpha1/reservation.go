@@ -18,10 +18,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.id) || !has(self.resourceGroupARN)",message="id and resourceGroupARN exclude each other"
 // +kubebuilder:validation:XValidation:rule="!has(self.preference) || self.preference == 'Only' || !(has(self.id) || has(self.resourceGroupARN))",message="preference must be Only or unset next to id or resourceGroupARN"
 type CapacityReservation struct {
-	// Preference without id and resourceGroupARN: Open (default) uses any open reservation that matches
-	// the instance, else On-Demand capacity; None uses no reservation; Only uses no On-Demand capacity.
-	// Next to id or resourceGroupARN it is Only, or unset: then an instance that finds no room there
-	// uses On-Demand capacity.
+	// Preference without id and resourceGroupARN: Open (default) uses any open reservation that
+	// matches the instance, else On-Demand capacity; None uses no reservation; Only uses no
+	// On-Demand capacity. Next to id or resourceGroupARN it is Only, or unset: then an instance
+	// that finds no room there uses On-Demand capacity.
 	// +optional
 	Preference ReservationPreference `json:"preference,omitempty"`
 	// ID of the reservation that instances use, such as cr-0123456789abcdef0. They are launched in its
@@ -58,8 +58,8 @@ type CapacityReservationStatus struct {
 // Target is the id or the resource group that instances are bound to, "" for none.
 func (r CapacityReservation) Target() string { return cmp.Or(r.ID, r.ResourceGroupARN) }
 
-// Binding is what instances do not start without while they are set so: the reservation, or with Only
-// the group, or any reservation. "" where EC2 goes On-Demand by itself.
+// Binding is what instances do not start without while they are set so: the reservation, or with
+// Only the group, or any reservation. "" where EC2 goes On-Demand by itself.
 func (r CapacityReservation) Binding() string {
 	if r.ID == "" && !r.WithoutOnDemand() {
 		return ""

@@ -78,8 +78,8 @@ func (s *State) OfferingUnavailableUntil(o decide.Offering, now time.Time) time.
 	return read(s, func(l *decide.Claims) time.Time { return l.OfferingUnavailableUntil(o, now) })
 }
 
-// NodeOffering is what a start of the node needs now, and until when that is left alone; zero where it
-// is not.
+// NodeOffering is what a start of the node needs now, and until when that is left alone; zero where
+// it is not.
 func (s *State) NodeOffering(n *decide.Node, now time.Time) (decide.Offering, time.Time) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

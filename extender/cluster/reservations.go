@@ -10,8 +10,9 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// ReservationFor is what capacity reservations the Node's instance is to use, as an instance of that
-// type. isKnown is false where the class is not known, or the cloud has not said what it names.
+// ReservationFor is what capacity reservations the Node's instance is to use, as an instance of
+// that type. isKnown is false where the class is not known, or the cloud has not said what it
+// names.
 func (s *State) ReservationFor(n *corev1.Node, kind string) (want v1alpha1.CapacityReservation, isKnown bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -32,9 +33,9 @@ func (s *State) EndedReservation(n *corev1.Node) string {
 	return ""
 }
 
-// StartOffering is what a start of the Node's instance needs now, and until when that is left alone;
-// zero where it is not. leaves says that the instance may be set to a reservation that the start does
-// without.
+// StartOffering is what a start of the Node's instance needs now, and until when that is left
+// alone; zero where it is not. leaves says that the instance may be set to a reservation that the
+// start does without.
 func (s *State) StartOffering(n *corev1.Node) (o decide.Offering, until time.Time, leaves bool) {
 	now := s.now()
 	s.mu.RLock()
@@ -61,8 +62,8 @@ func (s *State) HoldReservations(until time.Time) {
 	s.retype(now)
 }
 
-// keepsReservation reports whether instances of the class cannot leave the reservation that it names,
-// and so not become another type. The caller holds mu.
+// keepsReservation reports whether instances of the class cannot leave the reservation that it
+// names, and so not become another type. The caller holds mu.
 func (s *State) keepsReservation(class *v1alpha1.AWSNodeClass, now time.Time) bool {
 	r := class.Spec.CapacityReservation
 	return r != nil && r.ID != "" && (r.WithoutOnDemand() || s.claims.ReservationsHeld(now))

@@ -8,8 +8,8 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
 
-// Offering is what a cloud runs out of: instances of one type in one zone, where Reservation is set in
-// that reservation (CapacityReservation.Binding), else On-Demand.
+// Offering is what a cloud runs out of: instances of one type in one zone, where Reservation is set
+// in that reservation (CapacityReservation.Binding), else On-Demand.
 type Offering struct{ Zone, Type, Reservation string }
 
 // What is the type, and the reservation where it needs one.

@@ -38,8 +38,9 @@ func modifyType(id, kind string) *ec2.ModifyInstanceAttributeInput {
 	}
 }
 
-// modifyRefused words why a stopped instance was not changed; done reports whether it is as it was to
-// be. Whatever EC2 finds wrong is about the change for this instance: the call names nothing else.
+// modifyRefused words why a stopped instance was not changed; done reports whether it is as it was
+// to be. Whatever EC2 finds wrong is about the change for this instance: the call names nothing
+// else.
 func (r *region) modifyRefused(ctx context.Context, op limiter.Operation, id string, err error,
 	done func(*provider.Instance) bool) error {
 	if isUnauthorized(err) {

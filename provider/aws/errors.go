@@ -28,8 +28,8 @@ const (
 	meansRate meaning = "rate"
 	// meansCapacity: the zone has no room for the type; another zone may have.
 	meansCapacity meaning = "capacity"
-	// meansReservation: the reservation that was asked for has no room, or none for this type and zone,
-	// or has ended; On-Demand capacity may be there.
+	// meansReservation: the reservation that was asked for has no room, or none for this type and
+	// zone, or has ended; On-Demand capacity may be there.
 	meansReservation meaning = "reservation"
 	// meansQuota: the account may not have more in this region; no zone of it helps.
 	meansQuota meaning = "quota"

@@ -22,9 +22,9 @@ type offer struct {
 	key   tokenKey
 }
 
-// offerOf is the offer of a type, "" for the class's first, in a subnet. With onDemand it is the one
-// that follows where the reservation that the class names has no room. isWanted is false where EC2
-// would refuse it, or where it would be the same once more.
+// offerOf is the offer of a type, "" for the class's first, in a subnet. With onDemand it is the
+// one that follows where the reservation that the class names has no room. isWanted is false where
+// EC2 would refuse it, or where it would be the same once more.
 func offerOf(class *v1alpha1.AWSNodeClass, request, kind string, subnet v1alpha1.ResolvedSubnet,
 	onDemand bool) (o offer, isWanted bool) {
 	o = offer{kind: cmp.Or(kind, class.Spec.InstanceType), subnet: subnet,
@@ -52,8 +52,9 @@ func (o offer) room() offering {
 func (o offer) addresses() offering { return offering{zone: o.subnet.ID} }
 
 // offers are what a request tries, in this order: the subnets of the zone that it wants with the
-// first type, in the reservation that the class names and then On-Demand, then with the next. Before these comes where a call of this request may have
-// launched: only EC2's answer to the same call tells, also for a type that is not usable any more.
+// first type, in the reservation that the class names and then On-Demand, then with the next.
+// Before these comes where a call of this request may have launched: only EC2's answer to the same
+// call tells, also for a type that is not usable any more.
 func (r *region) offers(class *v1alpha1.AWSNodeClass, req provider.LaunchRequest) []offer {
 	subnets := inOrder(class.Status.Subnets, req.Number)
 	if req.Zone != "" {
@@ -127,7 +128,8 @@ func (r *region) leavesOut(o offer, before *refusals) bool {
 	}
 	if until := r.launches.until(time.Now(), o.room(), o.addresses()); !until.IsZero() {
 		before.add(o, &provider.InsufficientCapacityError{Type: o.kind, Zone: o.subnet.Zone,
-			Reservation: o.room().binding != "", Err: fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}, false)
+			Reservation: o.reservation.Binding() != "",
+			Err:         fmt.Errorf("refused before; tried again after %s", until.UTC().Format(time.RFC3339))}, false)
 		return true
 	}
 	if err := r.quotas.check(o.kind, o.subnet.Zone, time.Now()); err != nil {

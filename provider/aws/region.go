@@ -171,8 +171,9 @@ func verb(op limiter.Operation) string {
 		return "change the type of"
 	case limiter.ModifyInstanceCapacityReservationAttributes:
 		return "set the reservation of"
+	default:
+		return strings.ToLower(strings.TrimSuffix(string(op), "Instances"))
 	}
-	return strings.ToLower(strings.TrimSuffix(string(op), "Instances"))
 }
 
 // tag puts the same tags on all instances that want them at the same time.

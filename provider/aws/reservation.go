@@ -89,8 +89,8 @@ func (x *index) bind(id, binding string, now time.Time) {
 	}
 }
 
-// reservation is what EC2 says of the reservation that the class names, nil where it names none. One
-// that EC2 has forgotten since has ended.
+// reservation is what EC2 says of the reservation that the class names, nil where it names none.
+// One that EC2 has forgotten since has ended.
 func (f *finder) reservation(ctx context.Context, class *v1alpha1.AWSNodeClass, image *types.Image,
 	found *v1alpha1.AWSNodeClassStatus) (*v1alpha1.CapacityReservationStatus, error) {
 	want, last := class.Spec.CapacityReservation, class.Status.CapacityReservation
@@ -124,8 +124,8 @@ func isNoReservation(err error) bool {
 	return errors.As(err, &said) && said.ErrorCode() == "InvalidCapacityReservationId.NotFound"
 }
 
-// hasEnded reports whether the reservation keeps capacity no more. The error says that it keeps none
-// yet, or never will.
+// hasEnded reports whether the reservation keeps capacity no more. The error says that it keeps
+// none yet, or never will.
 func hasEnded(r *types.CapacityReservation) (bool, error) {
 	switch r.State {
 	case types.CapacityReservationStateExpired, types.CapacityReservationStateCancelled,

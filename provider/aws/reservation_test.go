@@ -106,7 +106,8 @@ func TestAReservationThatEC2Forgets(t *testing.T) {
 	class := resolvedTo(t, c, class(), v1alpha1.CapacityReservation{ID: reservationID})
 	r.server.ForgetReservation(reservationID)
 	found, err := c.ResolveNodeClass(t.Context(), class)
-	want := &v1alpha1.CapacityReservationStatus{ID: reservationID, InstanceType: "m5.large", Zone: "us-east-1b", Ended: true}
+	want := &v1alpha1.CapacityReservationStatus{ID: reservationID, InstanceType: "m5.large", Zone: "us-east-1b",
+		Ended: true}
 	if diff := cmp.Diff(want, found.CapacityReservation); diff != "" || err != nil {
 		t.Errorf("%v, status (-want +got):\n%s", err, diff)
 	}
@@ -126,7 +127,8 @@ func (r *rig) reservingLaunches() string {
 				calls[n] += ":" + value
 			}
 		}
-		calls[n] = strings.ReplaceAll(calls[n], ":reserved:capacity-reservations-only", ":capacity-reservations-only:reserved")
+		const only = ":capacity-reservations-only"
+		calls[n] = strings.ReplaceAll(calls[n], ":reserved"+only, only+":reserved")
 	}
 	return strings.Join(calls, " ")
 }
@@ -151,7 +153,8 @@ func TestLaunchesAndReservations(t *testing.T) {
 		"an id, On-Demand dry": {want: v1alpha1.CapacityReservation{ID: reservationID}, fallback: []string{"m6i.large"}, dry: true,
 			calls: "m5.large@b:reserved m5.large@b:reserved m5.large@b m6i.large@b m6i.large@b"},
 		"an id and nothing else": {want: v1alpha1.CapacityReservation{ID: reservationID, Preference: "Only"},
-			fallback: []string{"m6i.large"}, refused: 2, calls: "m5.large@b" + only + ":reserved m5.large@b" + only + ":reserved"},
+			fallback: []string{"m6i.large"}, refused: 2,
+			calls: "m5.large@b" + only + ":reserved m5.large@b" + only + ":reserved"},
 		"a group goes On-Demand by itself": {want: v1alpha1.CapacityReservation{ResourceGroupARN: reservedGroup},
 			calls: "m5.large@a:reserved m5.large@a:reserved m5.large@a:reserved"},
 		"a group and nothing else": {want: v1alpha1.CapacityReservation{ResourceGroupARN: reservedGroup, Preference: "Only"},

@@ -28,9 +28,9 @@ type reservationSet struct {
 	until time.Time
 }
 
-// startInstance asks the cloud. A start that the reservation of the instance has no room for is made
-// On-Demand, where the class allows that: the instance is taken out of the reservation, until it
-// stops. o is what the last call needed.
+// startInstance asks the cloud. A start that the reservation of the instance has no room for is
+// made On-Demand, where the class allows that: the instance is taken out of the reservation, until
+// it stops. o is what the last call needed.
 func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decide.Offering, err error) {
 	reserver, can := s.cloud.(provider.Reserver)
 	name, id := v1alpha1.NodeName(node.Name), string(InstanceOf(node))
@@ -58,8 +58,8 @@ func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decid
 	return after, s.cloud.StartInstance(ctx, id)
 }
 
-// isOutOfReservation reports whether the instance is set to a reservation, as far as the class tells,
-// and has to leave it for this start.
+// isOutOfReservation reports whether the instance is set to a reservation, as far as the class
+// tells, and has to leave it for this start.
 func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool {
 	want, isKnown := s.state.ReservationFor(node, o.Type)
 	return !s.hasLeft(v1alpha1.NodeName(node.Name)) &&
@@ -120,10 +120,11 @@ func (s *Starter) left(name v1alpha1.NodeName) {
 	}
 }
 
-// Reserves is what the standby node's instance is to be set to, which uses the reservations is as an
-// instance of that type; nil where it stays as it is, or was lately to be set to the same, so that the
-// cloud may still show it as it was.
-func (s *Starter) Reserves(node *corev1.Node, kind string, is v1alpha1.CapacityReservation) *v1alpha1.CapacityReservation {
+// Reserves is what the standby node's instance is to be set to, which uses the reservations is as
+// an instance of that type; nil where it stays as it is, or was lately to be set to the same, so
+// that the cloud may still show it as it was.
+func (s *Starter) Reserves(node *corev1.Node, kind string,
+	is v1alpha1.CapacityReservation) *v1alpha1.CapacityReservation {
 	if _, can := s.cloud.(provider.Reserver); !can {
 		return nil
 	}
@@ -137,15 +138,16 @@ func (s *Starter) Reserves(node *corev1.Node, kind string, is v1alpha1.CapacityR
 	return &want
 }
 
-// ForgetReservation takes in that the node is not standby: a start may take it out of its reservation.
+// ForgetReservation takes in that the node is not standby: a start may take it out of its
+// reservation.
 func (s *Starter) ForgetReservation(node v1alpha1.NodeName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.reserved, node)
 }
 
-// SetReservation has the instance of a standby node without claims use the reservations from its next
-// start on. It returns at once.
+// SetReservation has the instance of a standby node without claims use the reservations from its
+// next start on. It returns at once.
 func (s *Starter) SetReservation(node v1alpha1.NodeName, want v1alpha1.CapacityReservation) {
 	s.reservesAgain(node, want, lifecycle.ConsistencyWait)
 	s.mu.Lock()
@@ -165,9 +167,9 @@ func (s *Starter) reservesAgain(node v1alpha1.NodeName, want v1alpha1.CapacityRe
 	s.reserved[node] = reservationSet{want, now.Add(after)}
 }
 
-// setReservation sets what reservations the instance of a standby node uses, where no start has come
-// in between. Starts of the node wait: they are calls of the same queue. What fails is asked for
-// again when a later sweep shows the instance as it was.
+// setReservation sets what reservations the instance of a standby node uses, where no start has
+// come in between. Starts of the node wait: they are calls of the same queue. What fails is asked
+// for again when a later sweep shows the instance as it was.
 func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, want v1alpha1.CapacityReservation) {
 	s.forgetReturn(name)
 	reserver, can := s.cloud.(provider.Reserver)

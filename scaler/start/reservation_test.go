@@ -91,8 +91,8 @@ func TestStartsAndReservations(t *testing.T) {
 	}
 }
 
-// TestAReservationThatIsFullIsTriedAgain: after its backoff, and then the instance is set to it by the
-// sweep.
+// TestAReservationThatIsFullIsTriedAgain: after its backoff, and then the instance is set to it by
+// the sweep.
 func TestAReservationThatIsFullIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0, nil, stopped("x1", "x", "a", 1),
@@ -108,8 +108,8 @@ func TestAReservationThatIsFullIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestAStartThatMayNotLeaveItsReservation: without the permission no node is asked for for 5 minutes,
-// while the reservation is full.
+// TestAStartThatMayNotLeaveItsReservation: without the permission no node is asked for for 5
+// minutes, while the reservation is full.
 func TestAStartThatMayNotLeaveItsReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0, nil, stopped("x1", "x", "a", 1),
@@ -169,7 +169,8 @@ func TestReservationsOfStandbyNodes(t *testing.T) {
 	}
 }
 
-// TestSettingAReservation: not while the node is claimed, and not again before the cloud can show it.
+// TestSettingAReservation: not while the node is claimed, and not again before the cloud can show
+// it.
 func TestSettingAReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := v1alpha1.CapacityReservation{ID: testReservation}

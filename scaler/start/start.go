@@ -76,8 +76,8 @@ const (
 )
 
 // Cloud is the part of the provider that starting needs. One that is a provider.TypeChanger too
-// starts stopped instances as other types, one that is a provider.Reserver without a reservation that
-// is full.
+// starts stopped instances as other types, one that is a provider.Reserver without a reservation
+// that is full.
 type Cloud interface {
 	StartInstance(ctx context.Context, instanceID string) error
 	GetInstance(ctx context.Context, instanceID string) (*provider.Instance, error)

@@ -433,7 +433,8 @@ func TestReservationLine(t *testing.T) {
 		t.Errorf("allowed: %+v", r)
 	}
 	p := policyOf(t, clusterName, "")
-	p.Statement = slices.DeleteFunc(p.Statement, func(s ec2test.Statement) bool { return slices.Contains(s.Action, "ec2:"+op) })
+	p.Statement = slices.DeleteFunc(p.Statement,
+		func(s ec2test.Statement) bool { return slices.Contains(s.Action, "ec2:"+op) })
 	a.server.SetPolicy(p)
 	if r := line(); r.Status != check.Wrong || !strings.Contains(r.Words, "the statement ReserveForStoppedInstances") {
 		t.Errorf("left out: %+v", r)

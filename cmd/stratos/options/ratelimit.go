@@ -48,8 +48,9 @@ func rateLimitFlag(op limiter.Operation) string {
 }
 
 // madeByEveryReplica tells what is divided among the replicas: each starts nodes for the scheduler
-// that asks it, as another type or without its reservation where it has to, and looks at an instance whose start was refused.
-// The leader alone makes the other calls, and would leave unused what it did not get.
+// that asks it, as another type or without its reservation where it has to, and looks at an
+// instance whose start was refused. The leader alone makes the other calls, and would leave unused
+// what it did not get.
 func madeByEveryReplica(op limiter.Operation) bool {
 	return op == limiter.StartInstances || op == limiter.ModifyInstanceAttribute ||
 		op == limiter.ModifyInstanceCapacityReservationAttributes || op == limiter.DescribeInstances

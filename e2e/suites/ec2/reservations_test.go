@@ -20,8 +20,8 @@ const (
 )
 
 // TestReservations: a reservation has room for one of two nodes. Both serve pods, one of them
-// On-Demand. After their stop both are set to the reservation. When it ends, they are set to none, and
-// serve pods again.
+// On-Demand. After their stop both are set to the reservation. When it ends, they are set to none,
+// and serve pods again.
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	r := assert.NewRig(t, framework.Options{Provider: framework.ProviderAWS, Cloud: assert.FastCloud()})
@@ -87,8 +87,8 @@ func awaitSetTo(t *testing.T, r *framework.Rig, pool, want string) {
 	})
 }
 
-// checkRefusedOnce: no start and no launch is refused for the reservation after EC2 has shown that it
-// is full. A call for both instances may be halved.
+// checkRefusedOnce: no start and no launch is refused for the reservation after EC2 has shown that
+// it is full. A call for both instances may be halved.
 func checkRefusedOnce(t *testing.T, r *framework.Rig) {
 	t.Helper()
 	for action, most := range map[ec2test.Action]int{ec2test.StartInstances: 2, ec2test.RunInstances: 1} {

@@ -55,7 +55,8 @@ func Published() *Limits {
 			ModifyInstanceAttribute:                     {Burst: 50, PerSecond: 5},
 			ModifyInstanceCapacityReservationAttributes: {Burst: 50, PerSecond: 5},
 			DescribeCapacityReservations:                describe,
-			CreateTags:                                  {Burst: 100, PerSecond: 10}, DescribeInstances: describe, DescribeInstanceTypes: describe,
+			CreateTags:                                  {Burst: 100, PerSecond: 10},
+			DescribeInstances:                           describe, DescribeInstanceTypes: describe,
 			DescribeImages: describe, DescribeSubnets: describe, DescribeSecurityGroups: describe,
 		},
 		Resources: map[Action]simcloud.Limit{

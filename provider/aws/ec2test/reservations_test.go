@@ -38,7 +38,8 @@ func prefers(p types.CapacityReservationPreference,
 
 func (a *testAccount) reserve(id string, s *types.CapacityReservationSpecification) error {
 	_, err := a.client.ModifyInstanceCapacityReservationAttributes(a.t.Context(),
-		&ec2.ModifyInstanceCapacityReservationAttributesInput{InstanceId: aws.String(id), CapacityReservationSpecification: s})
+		&ec2.ModifyInstanceCapacityReservationAttributesInput{InstanceId: aws.String(id),
+			CapacityReservationSpecification: s})
 	return err
 }
 
@@ -80,7 +81,8 @@ func TestStartsInReservations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inAccount(t, simcloud.Options{Capacity: []simcloud.Capacity{{Zone: "us-east-1a", Type: "m5.large", Count: 2}}}, Options{},
+			room := []simcloud.Capacity{{Zone: "us-east-1a", Type: "m5.large", Count: 2}}
+			inAccount(t, simcloud.Options{Capacity: room}, Options{},
 				func(t *testing.T, a *testAccount) {
 					ids := a.standby(2)
 					a.server.Reserve(c.reserved)
@@ -111,8 +113,8 @@ func TestStartsInReservations(t *testing.T) {
 	}
 }
 
-// TestAReservationThatEnds: what runs in it goes on. A stopped instance that names it does not start
-// until it names another, or none.
+// TestAReservationThatEnds: what runs in it goes on. A stopped instance that names it does not
+// start until it names another, or none.
 func TestAReservationThatEnds(t *testing.T) {
 	t.Parallel()
 	inAccount(t, simcloud.Options{}, Options{}, func(t *testing.T, a *testAccount) {
@@ -181,7 +183,8 @@ func TestReservationsOfInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown := a.get(id).CapacityReservationSpecification
-		if target := shown.CapacityReservationTarget; target == nil || aws.ToString(target.CapacityReservationId) != testReservation {
+		if target := shown.CapacityReservationTarget; target == nil ||
+			aws.ToString(target.CapacityReservationId) != testReservation {
 			t.Errorf("shown: %+v", shown)
 		}
 		if err := a.start(id); err != nil {

@@ -293,8 +293,8 @@ func (l launch) ended(b *simcloud.Book) bool {
 	})
 }
 
-// launchPlaces are the reservations that the new instances run in, "" for On-Demand capacity: one for
-// each instance, as many as there is room for. The error is why there are not enough.
+// launchPlaces are the reservations that the new instances run in, "" for On-Demand capacity: one
+// for each instance, as many as there is room for. The error is why there are not enough.
 func (s *Server) launchPlaces(b *simcloud.Book, r *runRequest, spec simcloud.LaunchSpec) ([]string, error) {
 	addresses := s.account.subnet(spec.Region, spec.Subnet).Addresses
 	var places []string
@@ -310,13 +310,13 @@ func (s *Server) launchPlaces(b *simcloud.Book, r *runRequest, spec simcloud.Lau
 		} else if err == nil {
 			err = b.AddressRefusal(r.kind, spec.Zone, spec.Subnet, max(0, addresses-n))
 		}
-		switch {
-		case err != nil && n < r.least:
+		if err == nil {
+			places = append(places, place)
+		} else if n < r.least {
 			return nil, err
-		case err != nil:
-			return places, nil
+		} else {
+			break // as many as there is room for
 		}
-		places = append(places, place)
 	}
 	return places, nil
 }
