@@ -66,8 +66,8 @@ func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool 
 		(isKnown && want.ID != "" || node.Annotations[v1alpha1.AnnotationInstanceType] != "")
 }
 
-// leaveReservation has the instance started without its reservation. An error that the cloud gives
-// for good is a notLeftError.
+// leaveReservation has the instance started without its reservation. An error that another call would
+// get too is a notLeftError.
 func (s *Starter) leaveReservation(ctx context.Context, reserver provider.Reserver, node *corev1.Node) error {
 	err := reserver.SetReservation(ctx, string(InstanceOf(node)), v1alpha1.CapacityReservation{})
 	switch {
