@@ -62,6 +62,14 @@ func (s *State) HoldReservations(until time.Time) {
 	s.retype(now)
 }
 
+// ReservationsHeld reports whether the cloud lately let Stratos set no reservation.
+func (s *State) ReservationsHeld() bool {
+	now := s.now()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claims.ReservationsHeld(now)
+}
+
 // keepsReservation reports whether instances of the class cannot leave the reservation that it
 // names, and so not become another type. The caller holds mu.
 func (s *State) keepsReservation(class *v1alpha1.AWSNodeClass, now time.Time) bool {

@@ -125,7 +125,7 @@ func (s *Starter) left(name v1alpha1.NodeName) {
 // that the cloud may still show it as it was.
 func (s *Starter) Reserves(node *corev1.Node, kind string,
 	is v1alpha1.CapacityReservation) *v1alpha1.CapacityReservation {
-	if _, can := s.cloud.(provider.Reserver); !can {
+	if _, can := s.cloud.(provider.Reserver); !can || s.state.ReservationsHeld() {
 		return nil
 	}
 	want, isKnown := s.state.ReservationFor(node, kind)
@@ -173,6 +173,9 @@ func (s *Starter) reservesAgain(node v1alpha1.NodeName, want v1alpha1.CapacityRe
 func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, want v1alpha1.CapacityReservation) {
 	s.forgetReturn(name)
 	reserver, can := s.cloud.(provider.Reserver)
+	if s.state.ReservationsHeld() {
+		return // since it was asked for another node was refused for want of the permission
+	}
 	node := &corev1.Node{}
 	if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil || !can ||
 		v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby || len(s.claimed(name)) > 0 {
@@ -185,7 +188,9 @@ func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, wa
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), "Reserve", "%s",
 			s.wordsOf(node, want))
 		return
-	case !provider.IsInvalidConfig(err) && !provider.IsUnauthorized(err):
+	case provider.IsUnauthorized(err):
+		s.state.HoldReservations(s.now().Add(reservationsHeldFor))
+	case !provider.IsInvalidConfig(err):
 		s.log.Info("reservation will be set again", "node", name, "error", err.Error())
 		return
 	}

@@ -195,6 +195,39 @@ func TestSettingAReservation(t *testing.T) {
 	})
 }
 
+// TestReservationsWithoutAPermission: one call shows it for all nodes, for 5 minutes.
+func TestReservationsWithoutAPermission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := v1alpha1.CapacityReservation{ID: testReservation}
+		nodes := []*corev1.Node{stopped("x1", "x", "a", 1), stopped("x2", "x", "a", 1)}
+		r := newReserving(t, id, 1, nil, nodes...)
+		r.notSet = func(string) error { return &provider.UnauthorizedError{Operation: "Modify", Reason: "no"} }
+		due := func() (n int) {
+			for _, node := range nodes {
+				if r.starter.Reserves(node, "a", v1alpha1.CapacityReservation{}) != nil {
+					n++
+				}
+			}
+			return n
+		}
+		var got []int
+		r.run(func() {
+			for _, node := range nodes {
+				r.starter.SetReservation(v1alpha1.NodeName(node.Name), id)
+				synctest.Wait()
+			}
+			<-time.After(4 * time.Minute)
+			got = append(got, due())
+			<-time.After(2 * time.Minute)
+			got = append(got, due())
+		})
+		r.want(`set i-x1 to "cr-1"`)
+		if !slices.Equal(got, []int{0, 2}) {
+			t.Errorf("nodes to be set after 4 and 6 minutes: %v", got)
+		}
+	})
+}
+
 // TestARefusedReservationIsLeftAlone for 5 minutes.
 func TestARefusedReservationIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -196,6 +196,33 @@ func TestReservationsOfInstances(t *testing.T) {
 	})
 }
 
+// TestPoliciesOfReservations: a call that names a reservation needs a permission for it too.
+func TestPoliciesOfReservations(t *testing.T) {
+	t.Parallel()
+	inAccount(t, simcloud.Options{}, Options{}, func(t *testing.T, a *testAccount) {
+		a.server.Reserve(CapacityReservation{ID: testReservation, Type: "m5.large", Zone: "us-east-1a", Count: 1})
+		id := a.standby(1)[0]
+		actions := texts{"ec2:RunInstances", "ec2:ModifyInstanceCapacityReservationAttributes"}
+		instances := Statement{Action: actions, Resource: texts{"arn:aws:ec2:us-east-1:123456789012:instance/*"}}
+		reservations := Statement{Action: actions, Resource: texts{"arn:aws:ec2:us-east-1:*:capacity-reservation/*",
+			"arn:aws:resource-groups:us-east-1:123456789012:group/*"}}
+		for want, policy := range map[string]*Policy{
+			"":               {Statement: []Statement{instances, reservations}},
+			codeUnauthorized: {Statement: []Statement{instances}},
+		} {
+			a.server.SetPolicy(policy)
+			in := runInput()
+			in.CapacityReservationSpecification = toGroup(testReserved)
+			_, err := a.client.RunInstances(t.Context(), in)
+			codes := []string{codeOf(t, err), codeOf(t, a.reserve(id, toID(testReservation))),
+				codeOf(t, a.reserve(id, toGroup(testReserved))), codeOf(t, a.reserve(id, prefers("open")))}
+			if diff := cmp.Diff([]string{want, want, want, ""}, codes); diff != "" {
+				t.Errorf("policy %+v (-want +got):\n%s", policy, diff)
+			}
+		}
+	})
+}
+
 // TestLaunchesInReservations: a launch names one too, of which there is one place.
 func TestLaunchesInReservations(t *testing.T) {
 	t.Parallel()
