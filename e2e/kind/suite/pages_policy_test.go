@@ -49,15 +49,15 @@ func operations() map[string]string {
 
 		"ec2:ModifyInstanceAttribute": "aws:ResourceTag/stratos.sh/cluster",
 
-		"ec2:DescribeCapacityReservations":                 "",
+		"ec2:DescribeCapacityReservations":                "",
 		"ec2:ModifyInstanceCapacityReservationAttributes": "aws:ResourceTag/stratos.sh/cluster",
-		"eks:DescribeCluster":         "",
-		"iam:PassRole":                "iam:PassedToService",
+		"eks:DescribeCluster":                             "",
+		"iam:PassRole":                                    "iam:PassedToService",
 	}
 }
 
 var (
-	resource  = regexp.MustCompile(`^(\*|arn:aws:(ec2|eks|ssm|iam):([a-z]+-[a-z]+-\d)?:(\d{12})?:[a-z*-]+/[\w./*-]+)$`)
+	resource  = regexp.MustCompile(`^(\*|arn:aws:(ec2|eks|ssm|iam|resource-groups):([a-z]+-[a-z]+-\d)?:(\d{12}|\*)?:[a-z*-]+/[\w./*-]+)$`)
 	onMachine = regexp.MustCompile(`:instance/\*$`)
 )
 
