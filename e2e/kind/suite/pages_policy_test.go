@@ -57,7 +57,8 @@ func operations() map[string]string {
 }
 
 var (
-	resource  = regexp.MustCompile(`^(\*|arn:aws:(ec2|eks|ssm|iam|resource-groups):([a-z]+-[a-z]+-\d)?:(\d{12}|\*)?:[a-z*-]+/[\w./*-]+)$`)
+	resource = regexp.MustCompile(`^(\*|arn:aws:(ec2|eks|ssm|iam|resource-groups):([a-z]+-[a-z]+-\d)?:(\d{12}|\*)?:` +
+		`[a-z*-]+/[\w./*-]+)$`)
 	onMachine = regexp.MustCompile(`:instance/\*$`)
 )
 
