@@ -185,6 +185,43 @@ func TestAClassNamesTheTypesThatAreLeftOut(t *testing.T) {
 	}
 }
 
+// TestATypeThatFailedAtStartsIsLeftOut: until the spec changes, also by a process that has not seen
+// it fail.
+func TestATypeThatFailedAtStartsIsLeftOut(t *testing.T) {
+	r := newRig(t, awsClass())
+	r.cloud.found.InstanceTypes = []v1alpha1.InstanceTypeStatus{
+		{Type: "m5.large", Usable: true}, {Type: "m5a.large", Usable: true}, {Type: "m6i.large", Usable: true}}
+	const why = "no kubelet reported"
+	want := func(name string, class *v1alpha1.AWSNodeClass, types ...v1alpha1.InstanceTypeStatus) {
+		t.Helper()
+		if diff := cmp.Diff(types, class.Status.InstanceTypes); diff != "" {
+			t.Errorf("%s: types (-want +got):\n%s", name, diff)
+		}
+	}
+	failed := v1alpha1.InstanceTypeStatus{Type: "m5a.large", Failed: true, Reason: why}
+	first, last := v1alpha1.InstanceTypeStatus{Type: "m5.large", Usable: true},
+		v1alpha1.InstanceTypeStatus{Type: "m6i.large", Usable: true}
+
+	loop := r.classLoop()
+	lookAtClass(t, r.api, loop)
+	loop.FailedTypes = func(string) map[string]string { return map[string]string{"m5a.large": why} }
+	r.now = r.now.Add(time.Minute) // the cloud is not asked
+	class, _ := lookAtClass(t, r.api, loop)
+	want("it fails", class, first, failed, last)
+	if events := r.said(); len(events) != 1 || !strings.Contains(events[0], "InstanceTypesLeftOut") {
+		t.Errorf("events %v, want that a type is left out", events)
+	}
+	loop = r.classLoop()
+	class, _ = lookAtClass(t, r.api, loop)
+	want("another process asks the cloud", class, first, failed, last)
+	class.Generation = 2
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	class, _ = lookAtClass(t, r.api, loop)
+	want("the spec changes", class, first, v1alpha1.InstanceTypeStatus{Type: "m5a.large", Usable: true}, last)
+}
+
 // TestALongListOfLeftOutTypesFitsAnEvent: a reason may have 1024 bytes, as an event's whole text.
 func TestALongListOfLeftOutTypesFitsAnEvent(t *testing.T) {
 	r := newRig(t, awsClass())

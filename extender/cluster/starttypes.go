@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +20,8 @@ type startTypes struct {
 	// heldUntil is when types may be changed again: the cloud did not allow Stratos to; zero where
 	// nothing is known against it.
 	heldUntil time.Time
+	// records are of fallback types whose starts failed.
+	records map[classType]*typeRecord
 	// least is the smallest allocatable that a node of a class and type is known to have. It is empty
 	// where a Node has changed since.
 	least map[classType]corev1.ResourceList
@@ -25,10 +29,51 @@ type startTypes struct {
 
 type classType struct{ class, kind string }
 
+const (
+	// mostRefusals is how often in a row the cloud may refuse starts as a fallback type, and
+	// mostSilent how often no kubelet may report after them, until the class leaves the type out.
+	mostRefusals = 3
+	mostSilent   = 2
+)
+
+// typeRecord counts failed starts as a fallback type of a class, as long as its spec stands.
+type typeRecord struct {
+	generation       int64
+	refusals, silent int
+	// failed is why the type is left out, "" where it is not.
+	failed string
+}
+
+// record is that of the class and type, which begins anew when the spec changes.
+func (t *startTypes) record(class *v1alpha1.AWSNodeClass, kind string) *typeRecord {
+	key := classType{class.Name, kind}
+	if r := t.records[key]; r != nil && r.generation == class.Generation {
+		return r
+	}
+	r := &typeRecord{generation: class.Generation}
+	t.records[key] = r
+	return r
+}
+
+// failedOf are the fallback types of the class that are left out since they failed, with the
+// reasons.
+func (t *startTypes) failedOf(class *v1alpha1.AWSNodeClass) map[string]string {
+	var failed map[string]string
+	for key, r := range t.records {
+		if key.class == class.Name && r.generation == class.Generation && r.failed != "" {
+			if failed == nil {
+				failed = map[string]string{}
+			}
+			failed[key.kind] = r.failed
+		}
+	}
+	return failed
+}
+
 func newStartTypes() startTypes {
 	return startTypes{
 		classes: map[string]*v1alpha1.AWSNodeClass{}, refused: map[v1alpha1.NodeName]map[string]bool{},
-		least: map[classType]corev1.ResourceList{},
+		records: map[classType]*typeRecord{}, least: map[classType]corev1.ResourceList{},
 	}
 }
 
@@ -73,6 +118,7 @@ func (s *State) DeleteNodeClass(name string) {
 	s.mu.Lock()
 	defer s.unlock()
 	delete(s.types.classes, name)
+	maps.DeleteFunc(s.types.records, func(of classType, _ *typeRecord) bool { return of.class == name })
 	s.retype(now)
 }
 
@@ -85,7 +131,79 @@ func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 		s.types.refused[node] = map[string]bool{}
 	}
 	s.types.refused[node][kind] = true
+	if class := s.classWithFallback(node, kind); class != nil {
+		r := s.types.record(class, kind)
+		if r.refusals++; r.refusals == mostRefusals {
+			r.failed = fmt.Sprintf("the cloud refused %d starts as it in a row; a change of the spec has it tried again", r.refusals)
+		}
+	}
 	s.retype(now)
+}
+
+// BlameType takes in that the node's kubelet never reported after a start as the fallback type.
+func (s *State) BlameType(node v1alpha1.NodeName, kind string) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.unlock()
+	if class := s.classWithFallback(node, kind); class != nil {
+		r := s.types.record(class, kind)
+		if r.silent++; r.silent == mostSilent {
+			r.failed = fmt.Sprintf("no kubelet reported after the last %d starts as it; a change of the spec has it tried "+
+				"again", r.silent)
+		}
+	}
+	s.retype(now)
+}
+
+// typeServes takes in that the node opened after a start: what was held against its type is over.
+func (s *State) typeServes(was, is *corev1.Node) {
+	state := func(n *corev1.Node) v1alpha1.NodeState { return v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) }
+	if was == nil || state(was) != v1alpha1.StateStarting || state(is) != v1alpha1.StateRunning {
+		return
+	}
+	if class := s.types.classOf(s.poolOf(is)); class != nil {
+		if r := s.types.records[classType{class.Name, is.Labels[corev1.LabelInstanceTypeStable]}]; r != nil && r.failed == "" {
+			r.refusals, r.silent = 0, 0
+		}
+	}
+}
+
+// classWithFallback is the node's class where it names the type as a fallback type, else nil.
+func (s *State) classWithFallback(node v1alpha1.NodeName, kind string) *v1alpha1.AWSNodeClass {
+	e := s.nodes[node]
+	if e == nil || e.object == nil {
+		return nil
+	}
+	if c := s.types.classOf(s.poolOf(e.object)); c != nil && slices.Contains(c.Spec.FallbackInstanceTypes, kind) {
+		return c
+	}
+	return nil
+}
+
+// FailedTypes are the fallback types that the class is to leave out because starts as them failed,
+// with the reasons.
+func (s *State) FailedTypes(class string) map[string]string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if c := s.types.classes[class]; c != nil {
+		return s.types.failedOf(c)
+	}
+	return nil
+}
+
+// FallbackOf is the node's type where that is a fallback type of its class, else "".
+func (s *State) FallbackOf(node v1alpha1.NodeName) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.nodes[node]
+	if e == nil || e.object == nil {
+		return ""
+	}
+	kind := e.object.Labels[corev1.LabelInstanceTypeStable]
+	if s.classWithFallback(node, kind) == nil {
+		return ""
+	}
+	return kind
 }
 
 // Launched takes in that the cloud launched an instance of the pool as the type in the zone: it had
@@ -184,7 +302,17 @@ func (s *State) typeToStart(n *corev1.Node, pool *v1alpha1.NodePool, now time.Ti
 		!decide.MayChangeType(n) {
 		return ""
 	}
-	return s.claims.StartsAs(n, class.UsableTypes(), s.types.refused[v1alpha1.NodeName(n.Name)], now)
+	refused := s.types.refused[v1alpha1.NodeName(n.Name)]
+	if failed := s.types.failedOf(class); len(failed) > 0 {
+		refused = maps.Clone(refused)
+		if refused == nil {
+			refused = map[string]bool{}
+		}
+		for kind := range failed {
+			refused[kind] = true
+		}
+	}
+	return s.claims.StartsAs(n, class.UsableTypes(), refused, now)
 }
 
 // asStarted is the Node as it is when its instance has started: as another type, where changes says

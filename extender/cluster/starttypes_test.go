@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -142,6 +143,56 @@ func TestTypesThatStandbyNodesStartAs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTypesThatFailAreLeftOut: after three refusals in a row, or two starts after which no kubelet
+// reported, no node of the class starts as the type until the spec changes.
+func TestTypesThatFailAreLeftOut(t *testing.T) {
+	refuse := func(v *typedView) { v.RefuseType("n", "b") }
+	blame := func(v *typedView) { v.BlameType("n", "b") }
+	serve := func(v *typedView) {
+		v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b")))
+		v.SetNode(poolNode("n", v1alpha1.StateRunning, inZ("b")))
+	}
+	for name, c := range map[string]struct {
+		events []func(*typedView)
+		sees   string
+		failed []string
+	}{
+		"two refusals":               {[]func(*typedView){refuse, refuse}, "b", nil},
+		"three refusals":             {[]func(*typedView){refuse, refuse, refuse}, "c", []string{"b"}},
+		"three, and a start between": {[]func(*typedView){refuse, refuse, serve, refuse}, "b", nil},
+		"a start afterwards":         {[]func(*typedView){refuse, refuse, refuse, serve}, "c", []string{"b"}},
+		"a silent start":             {[]func(*typedView){blame}, "b", nil},
+		"two":                        {[]func(*typedView){blame, blame}, "c", []string{"b"}},
+		"two, and a start between":   {[]func(*typedView){blame, serve, blame}, "b", nil},
+		"of the first type":          {[]func(*typedView){func(v *typedView) { v.BlameType("n", "a"); v.BlameType("n", "a") }}, "b", nil},
+		"the spec changes":           {[]func(*typedView){blame, blame, func(v *typedView) { v.respec(2) }}, "b", nil},
+		"the class is made anew":     {[]func(*typedView){blame, blame, func(v *typedView) { v.DeleteNodeClass("k"); v.respec(0) }}, "b", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+			for _, event := range c.events {
+				event(v)
+			}
+			v.dry("a")
+			v.SetNode(poolNode("other", v1alpha1.StateStandby, inZ("a")))
+			if got := v.sees("other"); got != c.sees {
+				t.Errorf("another node is seen as %s, want %s", got, c.sees)
+			}
+			if got := slices.Sorted(maps.Keys(v.FailedTypes("k"))); !slices.Equal(got, c.failed) {
+				t.Errorf("failed types %v, want %v", got, c.failed)
+			}
+		})
+	}
+}
+
+// respec gives the class the generation.
+func (v *typedView) respec(generation int64) {
+	class := typedClass("a", "b", "c")
+	class.Generation = generation
+	v.SetNodeClass(class)
 }
 
 // TestLaunchesSayWhatIsOut: an instance that was launched as a type says that those before it in the

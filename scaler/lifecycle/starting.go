@@ -101,6 +101,8 @@ func startTooLate(o *Observation) Decision {
 		return do(ReturnStart, "taint "+n.AgentTaint+" of an agent that is not ready stands at scaleUp.readyTimeout")
 	case !startAccepted(o):
 		return do(DeclineStart, "the cloud did not accept the start within scaleUp.readyTimeout")
+	case n.Silent && o.Fallback != "":
+		return do(BlameType, "its kubelet did not report as "+o.Fallback+" within scaleUp.readyTimeout"+fallBack(o))
 	case n.Failures+1 >= MaxStartFailures && !(fellBack(o) && o.OtherStartsFail) && !o.Policy.Paused:
 		return replace("failed to start three times in a row" + fallBack(o))
 	}
