@@ -162,7 +162,8 @@ func (s *State) typeServes(was, is *corev1.Node) {
 		return
 	}
 	if class := s.types.classOf(s.poolOf(is)); class != nil {
-		if r := s.types.records[classType{class.Name, is.Labels[corev1.LabelInstanceTypeStable]}]; r != nil && r.failed == "" {
+		key := classType{class.Name, is.Labels[corev1.LabelInstanceTypeStable]}
+		if r := s.types.records[key]; r != nil && r.failed == "" {
 			r.refusals, r.silent = 0, 0
 		}
 	}
@@ -288,6 +289,19 @@ func (s *State) ReturnsTo(n *corev1.Node, shows string) string {
 		return ""
 	}
 	return class.Spec.InstanceType
+}
+
+// CannotReturn is why the standby node's instance stays of a fallback type; "" where that is not
+// known. Interfaces that were attached to a larger type stay attached, for example.
+func (s *State) CannotReturn(n *corev1.Node) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	class := s.types.classOf(s.poolOf(n))
+	if class == nil || v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby ||
+		!s.types.refused[v1alpha1.NodeName(n.Name)][class.Spec.InstanceType] {
+		return ""
+	}
+	return "drifted: the cloud does not make its instance " + class.Spec.InstanceType + " again"
 }
 
 func (s *State) poolOf(n *corev1.Node) *v1alpha1.NodePool {

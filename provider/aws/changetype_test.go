@@ -30,6 +30,7 @@ func TestWhatARefusedChangeOfTypeMeans(t *testing.T) {
 		"Unsupported":                   provider.IsInvalidConfig,
 		"OperationNotPermitted":         provider.IsInvalidConfig,
 		"OptInRequired":                 provider.IsInvalidConfig,
+		"AttachmentLimitExceeded":       provider.IsInvalidConfig,
 		"InvalidInstanceID.NotFound":    provider.IsNotFound,
 		"UnauthorizedOperation":         provider.IsUnauthorized,
 		"RequestLimitExceeded":          provider.IsRateLimit,

@@ -136,6 +136,7 @@ func classCodes() map[code]entry {
 		"InvalidSecurityGroupID.Malformed":       {meansWrong, fieldGroups},
 		"SecurityGroupLimitExceeded":             {meansWrong, fieldGroups},
 		"InvalidInstanceType":                    {meansWrong, fieldType},
+		"AttachmentLimitExceeded":                {meansWrong, fieldType},
 		"InvalidIamInstanceProfileArn.Malformed": {meansWrong, fieldProfile},
 		"InvalidBlockDeviceMapping":              {meansWrong, fieldVolumes},
 		"InvalidSnapshot.NotFound":               {meansWrong, fieldVolumes},

@@ -99,6 +99,14 @@ func startTooLate(o *Observation) Decision {
 		return do(ToRunning, reason+n.Devices+" are back")
 	case up:
 		return do(ReturnStart, "taint "+n.AgentTaint+" of an agent that is not ready stands at scaleUp.readyTimeout")
+	}
+	return startLost(o)
+}
+
+// startLost is a start of which no machine came that is up at scaleUp.readyTimeout.
+func startLost(o *Observation) Decision {
+	n := o.Node
+	switch {
 	case !startAccepted(o):
 		return do(DeclineStart, "the cloud did not accept the start within scaleUp.readyTimeout")
 	case n.Silent && o.Fallback != "":

@@ -55,9 +55,9 @@ type memory struct {
 	// startAccepted is when the cloud last accepted a start of the node.
 	startAccepted time.Time
 	// returnTo is the type that the instance of a standby node is to be made; "" for none.
-	returnTo   string
+	returnTo string
 	// fallback is the type of a starting instance that is of a fallback type; "" for any other.
-	fallback string
+	fallback   string
 	disruption plan.Disruption
 	// claims is the number of claims on the node.
 	claims int
