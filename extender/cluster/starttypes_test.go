@@ -195,8 +195,8 @@ func (v *typedView) respec(generation int64) {
 	v.SetNodeClass(class)
 }
 
-// TestLaunchesSayWhatIsOut: an instance that was launched as a type says that those before it in the
-// list were not to be had in its zone.
+// TestLaunchesSayWhatIsOut: an instance that was launched as a type says that those before it in
+// the list were not to be had in its zone.
 func TestLaunchesSayWhatIsOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		zone, kind, sees string

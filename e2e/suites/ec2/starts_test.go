@@ -63,7 +63,8 @@ func checkChanges(t *testing.T, r *framework.Rig) {
 			refused++
 		}
 	}
-	// EC2 refuses a call for several instances as a whole; halving finds one of them in at most so many.
+	// EC2 refuses a call for several instances as a whole; halving finds one of them in at most so
+	// many.
 	if most := 2*typedNodes - 1; refused == 0 || refused > most {
 		t.Errorf("%d starts were refused, want 1 to %d: calls under way before the first answer", refused, most)
 	}
