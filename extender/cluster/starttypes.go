@@ -155,7 +155,8 @@ func (s *State) BlameType(node v1alpha1.NodeName, kind string) {
 	s.retype(now)
 }
 
-// typeServes takes in that the node opened after a start: failures of its type before count no more.
+// typeServes takes in that the node opened after a start: failures of its type before count no
+// more.
 func (s *State) typeServes(was, is *corev1.Node) {
 	state := func(n *corev1.Node) v1alpha1.NodeState { return v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) }
 	if was == nil || state(was) != v1alpha1.StateStarting || state(is) != v1alpha1.StateRunning {

@@ -33,7 +33,7 @@ type many struct {
 	lone *loneRefusals
 }
 
-// loneRefusalsKept is how long single instances' refusals speak for others of their offering: as
+// loneRefusalsKept is how long single instances' refusals hold for others of their offering: as
 // long as those wait that were asked for before anybody knew of them.
 const loneRefusalsKept = 5 * time.Second
 

@@ -84,8 +84,8 @@ type fault struct {
 	plant, repair func(t *testing.T, s *site)
 }
 
-// TestFaultsAreNamed: thirteen faults, each named by its line, while no other line changes. With none
-// of them nothing is wrong.
+// TestFaultsAreNamed: thirteen faults, each named by its line, while no other line changes. With
+// none of them nothing is wrong.
 func TestFaultsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -276,8 +276,8 @@ func (d *dryRound) checkNodes(t *testing.T) {
 }
 
 // checkPace looks at the requests of a half: the starts wait for nothing but the limit of changes.
-// Where that makes up for most of the time, it may not take twice as long, as it would if nodes were
-// changed twice, or one half of them after the other. The figures are for the note.
+// Where that makes up for most of the time, it may not take twice as long, as it would if nodes
+// were changed twice, or one half of them after the other. The figures are for the note.
 func (d *dryRound) checkPace(t *testing.T, dry []string) {
 	t.Helper()
 	d.refused, d.started = time.Time{}, time.Time{}
