@@ -2,7 +2,9 @@ package start
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +43,7 @@ func withType(node *corev1.Node, as string) *corev1.Node {
 }
 
 // changeType makes the instance the type that the Node names, before it is started. done: the start
-// has ended.
+// has ended. An error without it is answered as one of the start.
 func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	kind := node.Annotations[v1alpha1.AnnotationInstanceType]
 	changer, can := s.cloud.(provider.TypeChanger)
@@ -60,12 +62,27 @@ func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool,
 		s.state.RefuseType(name, kind)
 	case provider.IsUnauthorized(err):
 		s.state.HoldTypeChanges(s.now().Add(typesHeldFor))
-	case provider.IsIncorrectState(err):
-		return false, nil // it starts already, or still stops: the answer to the start tells
+	case provider.IsIncorrectState(err) && !isStopping(err):
+		return false, nil // it starts already: the answer to the start tells
 	default:
+		// Also while it stops: a start after that would be one as the type before, and a lack of that
+		// would count for the new one.
 		return false, err
 	}
-	return true, s.changeRefused(ctx, node, err)
+	return true, s.changeRefused(ctx, node, err, decide.BackoffAfterRefusal)
+}
+
+func isStopping(err error) bool {
+	var wrong *provider.IncorrectStateError
+	return errors.As(err, &wrong) && wrong.State == provider.InstanceStopping
+}
+
+// startsAsFallback reports whether the node is started as another type than its first one, by a
+// change for this start or one before.
+func (s *Starter) startsAsFallback(node *corev1.Node) bool {
+	types := s.state.TypesOf(v1alpha1.NodeName(node.Name))
+	return node.Annotations[v1alpha1.AnnotationInstanceType] != "" ||
+		slices.Index(types, node.Labels[corev1.LabelInstanceTypeStable]) > 0
 }
 
 // changedTo is the type that this process has made the instance for the start under way: a start that
@@ -82,22 +99,24 @@ func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
 }
 
 // startRefusedAsType ends a start that the cloud refuses to an instance that was made another type: it
-// finds some things wrong only then.
+// finds some things wrong only then. The instance stays that type where it can start as no other one
+// now, and rests as long as a type that is unavailable does.
 func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why error) error {
-	s.state.RefuseType(v1alpha1.NodeName(node.Name), node.Annotations[v1alpha1.AnnotationInstanceType])
-	return s.changeRefused(ctx, node, why)
+	s.state.RefuseType(v1alpha1.NodeName(node.Name), node.Labels[corev1.LabelInstanceTypeStable])
+	return s.changeRefused(ctx, node, why, backoffFirst)
 }
 
 // changeRefused ends a start as another type that the cloud refuses. What type the instance has is
-// asked for: the Node names the other one.
-func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why error) error {
+// asked for: the Node names the other one. rest is how long the node is not started where it can
+// start as none.
+func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why error, rest time.Duration) error {
 	instance, err := s.cloud.GetInstance(ctx, string(InstanceOf(node)))
 	if err != nil {
 		return err // the call is made again, and refused again
 	}
 	return s.recordRefusal(ctx, v1alpha1.NodeName(node.Name), refusedStart{
 		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: instance.Type,
-		until: s.restFor(v1alpha1.NodeName(node.Name), s.now().Add(decide.BackoffAfterRefusal)),
+		until: s.restFor(v1alpha1.NodeName(node.Name), s.now().Add(rest)),
 	})
 }
 
