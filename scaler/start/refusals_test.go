@@ -81,7 +81,8 @@ func first(n int, err error) func(string, string) error {
 }
 
 // TestRefusalsOfAChangeOfType: whatever the cloud refuses while a pod asks for a node again and
-// again, no refusal ends the node or counts against it, and no call is made again without a back-off.
+// again, no refusal ends the node or counts against it, and no call is made again without a
+// backoff.
 func TestRefusalsOfAChangeOfType(t *testing.T) {
 	for name := range refusals(nil) {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +152,7 @@ func (r *typed) spared(name string) {
 	}
 }
 
-// spaced: an equal call comes no sooner than after the shortest back-off.
+// spaced: an equal call comes no sooner than after the shortest backoff.
 func (r *typed) spaced() {
 	r.t.Helper()
 	last := map[string]time.Time{}

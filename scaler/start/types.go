@@ -100,8 +100,9 @@ func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
 }
 
 // startRefusedAsType ends a start that the cloud refuses to an instance of its type: it finds some
-// things wrong only then. The instance is of that type, whatever reads that lag still show. It stays
-// that where it can start as no other one now, and backs off as long as a type that is unavailable.
+// things wrong only then. The instance is of that type, whatever reads that lag still show. It
+// stays that where it can start as no other one now, and backs off as long as a type that is
+// unavailable.
 func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why error) error {
 	kind := cmp.Or(node.Annotations[v1alpha1.AnnotationInstanceType], node.Labels[corev1.LabelInstanceTypeStable])
 	s.state.RefuseType(v1alpha1.NodeName(node.Name), kind)

@@ -17,8 +17,9 @@ import (
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
-// The nodes start as fallbackType where the cloud has none of their own type. The life of ownType is
-// the only one of it: no other shows before that there is none, so each start of it is refused first.
+// The nodes start as fallbackType where the cloud has none of their own type. The life of ownType
+// is the only one of it: no other shows before that there is none, so each start of it is refused
+// first.
 const fallbackType, ownType = "m7i.large", "m6i.large"
 
 // decisiveOfChange are the writes without which a node is not started as another type, or does not
@@ -172,8 +173,8 @@ func (l *life) agrees(ctx context.Context, state v1alpha1.NodeState, kind string
 	})
 }
 
-// checkChanges: an instance is changed once on each way, and once more for each death at most, where
-// the next process asks again.
+// checkChanges: an instance is changed once on each way, and once more for each death at most,
+// where the next process asks again.
 func checkChanges(t *testing.T, r *framework.Rig, lives []*life) {
 	t.Helper()
 	changes := map[v1alpha1.InstanceID]int{}
