@@ -133,8 +133,9 @@ func (s *State) DeleteNodeClass(name string) {
 	s.retype(now)
 }
 
-// RefuseType takes in that the cloud refuses the type for the node's instance. It counts against the
-// type once until the node's next stop: a call may be made again before its refusal is written down.
+// RefuseType takes in that the cloud refuses the type for the node's instance. It counts against
+// the type once until the node's next stop: a call may be made again before its refusal is written
+// down.
 func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 	now := s.now()
 	s.mu.Lock()
@@ -207,8 +208,8 @@ func (s *State) FailedTypes(class string, generation int64) map[string]string {
 }
 
 // FallbackOf is the node's type where that is a fallback type of its class, else "". It is "" too
-// where the type is left out and the instance was not made it for this start: a start of such a node
-// that fails counts against the node, which would be started as the type without end otherwise.
+// where the type is left out and the instance was not made it for this start: the node would be
+// started as the type without end if starts that fail did not count against it.
 func (s *State) FallbackOf(node v1alpha1.NodeName) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
