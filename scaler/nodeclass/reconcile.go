@@ -64,8 +64,8 @@ type Reconciler struct {
 	Regions *inventory.Regions
 	// Woken queues all classes again; nil where nothing does.
 	Woken <-chan event.TypedGenericEvent[struct{}]
-	// FailedTypes are the fallback types of a class of that generation that are to be left out because
-	// starts as them failed, with the reasons; nil where that is not known.
+	// FailedTypes are the fallback types of a class of that generation that are to be left out
+	// because starts as them failed, with the reasons; nil where that is not known.
 	FailedTypes func(class string, generation int64) map[string]string
 }
 
