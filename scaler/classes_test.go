@@ -204,7 +204,7 @@ func TestATypeThatFailedAtStartsIsLeftOut(t *testing.T) {
 
 	loop := r.classLoop()
 	lookAtClass(t, r.api, loop)
-	loop.FailedTypes = func(string) map[string]string { return map[string]string{"m5a.large": why} }
+	loop.FailedTypes = func(string, int64) map[string]string { return map[string]string{"m5a.large": why} }
 	r.now = r.now.Add(time.Minute) // the cloud is not asked
 	class, _ := lookAtClass(t, r.api, loop)
 	want("it fails", class, first, failed, last)

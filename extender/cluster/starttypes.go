@@ -57,15 +57,25 @@ func (t *startTypes) record(class *v1alpha1.AWSNodeClass, kind string) *typeReco
 }
 
 // failedOf are the fallback types of the class that are left out since they failed, with the
-// reasons.
+// reasons: those that failed here, and those of which the status says so.
 func (t *startTypes) failedOf(class *v1alpha1.AWSNodeClass) map[string]string {
 	var failed map[string]string
+	add := func(kind, why string) {
+		if failed == nil {
+			failed = map[string]string{}
+		}
+		failed[kind] = why
+	}
+	if class.Status.ObservedGeneration == class.Generation {
+		for _, known := range class.Status.InstanceTypes {
+			if known.Failed {
+				add(known.Type, known.Reason)
+			}
+		}
+	}
 	for key, r := range t.records {
 		if key.class == class.Name && r.generation == class.Generation && r.failed != "" {
-			if failed == nil {
-				failed = map[string]string{}
-			}
-			failed[key.kind] = r.failed
+			add(key.kind, r.failed)
 		}
 	}
 	return failed
@@ -123,7 +133,9 @@ func (s *State) DeleteNodeClass(name string) {
 	s.retype(now)
 }
 
-// RefuseType takes in that the cloud refuses the type for the node's instance.
+// RefuseType takes in that the cloud refuses the type for the node's instance. It counts against
+// the type once until the node's next stop: a call may be made again before its refusal is written
+// down.
 func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 	now := s.now()
 	s.mu.Lock()
@@ -131,8 +143,9 @@ func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 	if s.types.refused[node] == nil {
 		s.types.refused[node] = map[string]bool{}
 	}
+	known := s.types.refused[node][kind]
 	s.types.refused[node][kind] = true
-	if class := s.classWithFallback(node, kind); class != nil {
+	if class := s.classWithFallback(node, kind); class != nil && !known {
 		r := s.types.record(class, kind)
 		if r.refusals++; r.refusals == mostRefusals {
 			r.failed = fmt.Sprintf("the cloud refused %d starts as it in a row; a change of the spec has it tried again", r.refusals)
@@ -183,18 +196,20 @@ func (s *State) classWithFallback(node v1alpha1.NodeName, kind string) *v1alpha1
 	return nil
 }
 
-// FailedTypes are the fallback types that the class is to leave out because starts as them failed,
-// with the reasons.
-func (s *State) FailedTypes(class string) map[string]string {
+// FailedTypes are the fallback types that the class of that generation is to leave out because
+// starts as them failed, with the reasons; none while another generation is known here.
+func (s *State) FailedTypes(class string, generation int64) map[string]string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if c := s.types.classes[class]; c != nil {
+	if c := s.types.classes[class]; c != nil && c.Generation == generation {
 		return s.types.failedOf(c)
 	}
 	return nil
 }
 
-// FallbackOf is the node's type where that is a fallback type of its class, else "".
+// FallbackOf is the node's type where that is a fallback type of its class, else "". It is "" too
+// where the type is left out and the instance was not made it for this start: the node would be
+// started as the type without end if starts that fail did not count against it.
 func (s *State) FallbackOf(node v1alpha1.NodeName) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -203,7 +218,12 @@ func (s *State) FallbackOf(node v1alpha1.NodeName) string {
 		return ""
 	}
 	kind := e.object.Labels[corev1.LabelInstanceTypeStable]
-	if s.classWithFallback(node, kind) == nil {
+	class := s.classWithFallback(node, kind)
+	if class == nil {
+		return ""
+	}
+	_, failed := s.types.failedOf(class)[kind]
+	if failed && e.object.Annotations[v1alpha1.AnnotationInstanceType] == "" {
 		return ""
 	}
 	return kind

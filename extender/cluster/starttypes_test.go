@@ -21,6 +21,8 @@ type typedView struct {
 	*State
 	now  time.Time
 	lost []types.UID
+	// generation is that of the class.
+	generation int64
 }
 
 func newTypedView() *typedView {
@@ -148,7 +150,12 @@ func TestTypesThatStandbyNodesStartAs(t *testing.T) {
 // TestTypesThatFailAreLeftOut: after three refusals in a row, or two starts after which no kubelet
 // reported, no node of the class starts as the type until the spec changes.
 func TestTypesThatFailAreLeftOut(t *testing.T) {
-	refuse := func(v *typedView) { v.RefuseType("n", "b") }
+	again := func(v *typedView) { v.RefuseType("n", "b") }
+	refuse := func(v *typedView) { // after a stop, which has the type tried again
+		v.SetNode(poolNode("n", v1alpha1.StateStopping, inZ("a")))
+		v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+		again(v)
+	}
 	blame := func(v *typedView) { v.BlameType("n", "b") }
 	serve := func(v *typedView) {
 		v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b")))
@@ -160,6 +167,7 @@ func TestTypesThatFailAreLeftOut(t *testing.T) {
 		failed []string
 	}{
 		"two refusals":               {[]func(*typedView){refuse, refuse}, "b", nil},
+		"one, told three times":      {[]func(*typedView){refuse, again, again}, "b", nil},
 		"three refusals":             {[]func(*typedView){refuse, refuse, refuse}, "c", []string{"b"}},
 		"three, and a start between": {[]func(*typedView){refuse, refuse, serve, refuse}, "b", nil},
 		"a start afterwards":         {[]func(*typedView){refuse, refuse, refuse, serve}, "c", []string{"b"}},
@@ -181,7 +189,7 @@ func TestTypesThatFailAreLeftOut(t *testing.T) {
 			if got := v.sees("other"); got != c.sees {
 				t.Errorf("another node is seen as %s, want %s", got, c.sees)
 			}
-			if got := slices.Sorted(maps.Keys(v.FailedTypes("k"))); !slices.Equal(got, c.failed) {
+			if got := slices.Sorted(maps.Keys(v.FailedTypes("k", v.generation))); !slices.Equal(got, c.failed) {
 				t.Errorf("failed types %v, want %v", got, c.failed)
 			}
 		})
@@ -191,8 +199,47 @@ func TestTypesThatFailAreLeftOut(t *testing.T) {
 // respec gives the class the generation.
 func (v *typedView) respec(generation int64) {
 	class := typedClass("a", "b", "c")
-	class.Generation = generation
+	class.Generation, v.generation = generation, generation
 	v.SetNodeClass(class)
+}
+
+// TestAClassThatIsNotKnownYet: what failed under one spec is nothing against the next.
+func TestAClassThatIsNotKnownYet(t *testing.T) {
+	v := newTypedView()
+	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+	v.BlameType("n", "b")
+	v.BlameType("n", "b")
+	for generation, want := range map[int64]int{0: 1, 1: 0} {
+		if got := v.FailedTypes("k", generation); len(got) != want {
+			t.Errorf("generation %d: failed types %v, want %d", generation, got, want)
+		}
+	}
+}
+
+// TestANodeOfATypeThatIsLeftOut: this process has not seen the type fail, the status says so.
+func TestANodeOfATypeThatIsLeftOut(t *testing.T) {
+	v := newTypedView()
+	class := typedClass("a", "b", "c")
+	class.Status.InstanceTypes[1] = v1alpha1.InstanceTypeStatus{Type: "b", Failed: true, Reason: "no kubelet reported"}
+	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b")))
+	if got := v.FallbackOf("n"); got != "b" {
+		t.Errorf("before: a failed start counts against type %q, want b", got)
+	}
+	v.SetNodeClass(class)
+	if got := v.FallbackOf("n"); got != "" {
+		t.Errorf("a failed start counts against type %q, want against the node", got)
+	}
+	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), func(n *corev1.Node) {
+		n.Annotations[v1alpha1.AnnotationInstanceType] = "b"
+	}))
+	if got := v.FallbackOf("n"); got != "b" {
+		t.Errorf("a failed start that made it the type counts against type %q, want b", got)
+	}
+	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("b")))
+	v.dry("a")
+	if got := v.sees("n"); got != "c" {
+		t.Errorf("decisions see type %q, want c", got)
+	}
 }
 
 // TestLaunchesSayWhatIsOut: an instance that was launched as a type says that those before it in

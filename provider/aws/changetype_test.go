@@ -31,6 +31,7 @@ func TestWhatARefusedChangeOfTypeMeans(t *testing.T) {
 		"OperationNotPermitted":         provider.IsInvalidConfig,
 		"OptInRequired":                 provider.IsInvalidConfig,
 		"AttachmentLimitExceeded":       provider.IsInvalidConfig,
+		"PrivateIpAddressLimitExceeded": provider.IsInvalidConfig,
 		"InvalidInstanceID.NotFound":    provider.IsNotFound,
 		"UnauthorizedOperation":         provider.IsUnauthorized,
 		"RequestLimitExceeded":          provider.IsRateLimit,

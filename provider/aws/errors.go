@@ -137,6 +137,7 @@ func classCodes() map[code]entry {
 		"SecurityGroupLimitExceeded":             {meansWrong, fieldGroups},
 		"InvalidInstanceType":                    {meansWrong, fieldType},
 		"AttachmentLimitExceeded":                {meansWrong, fieldType},
+		"PrivateIpAddressLimitExceeded":          {meansWrong, fieldType},
 		"InvalidIamInstanceProfileArn.Malformed": {meansWrong, fieldProfile},
 		"InvalidBlockDeviceMapping":              {meansWrong, fieldVolumes},
 		"InvalidSnapshot.NotFound":               {meansWrong, fieldVolumes},

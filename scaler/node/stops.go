@@ -132,8 +132,8 @@ func (c *Reconciler) takeBackStop(ctx context.Context, g gathered, d lifecycle.D
 }
 
 // failStart writes the intent to stop first: the kubelet of a start that came late reports while
-// its machine goes down already, and would pass for one that runs. the step says whether
-// the failure counts against the node, or against the type that it started as.
+// its machine goes down already, and would pass for one that runs. The step says whether the
+// failure counts against the node, or against the type that it started as.
 func (c *Reconciler) failStart(ctx context.Context, g gathered, step lifecycle.Action, why string) error {
 	written := false
 	err := c.requestStop(ctx, g, func(ctx context.Context) error {

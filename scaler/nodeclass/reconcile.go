@@ -64,9 +64,9 @@ type Reconciler struct {
 	Regions *inventory.Regions
 	// Woken queues all classes again; nil where nothing does.
 	Woken <-chan event.TypedGenericEvent[struct{}]
-	// FailedTypes are the fallback types of a class that are to be left out because starts as them
-	// failed, with the reasons; nil where that is not known.
-	FailedTypes func(class string) map[string]string
+	// FailedTypes are the fallback types of a class of that generation that are to be left out
+	// because starts as them failed, with the reasons; nil where that is not known.
+	FailedTypes func(class string, generation int64) map[string]string
 }
 
 // look is one look at the cloud for a class.

@@ -43,7 +43,7 @@ func (c *Reconciler) leaveOutFailed(before runtime.Object, class v1alpha1.NodeCl
 	}
 	failed := map[string]string{}
 	if c.FailedTypes != nil {
-		maps.Copy(failed, c.FailedTypes(class.GetName()))
+		maps.Copy(failed, c.FailedTypes(class.GetName(), class.GetGeneration()))
 	}
 	if observed, _ := old.StatusParts(); *observed == class.GetGeneration() {
 		for _, t := range was.ResolvedTypes() {
