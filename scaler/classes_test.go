@@ -148,7 +148,7 @@ func TestAClassNamesTheTypesThatAreLeftOut(t *testing.T) {
 	second := v1alpha1.InstanceTypeStatus{Type: "m5a.large", Reason: "it has 4 GiB of memory, m5.large has 8"}
 	third := v1alpha1.InstanceTypeStatus{Type: "m6g.large", Reason: "it is arm64"}
 	usable := v1alpha1.InstanceTypeStatus{Type: "m5a.large", Usable: true}
-	both := "not launched: m5a.large (it has 4 GiB of memory, m5.large has 8), m6g.large (it is arm64); " +
+	both := "left out: m5a.large (it has 4 GiB of memory, m5.large has 8), m6g.large (it is arm64); " +
 		"status.instanceTypes has all"
 	for _, c := range []struct {
 		name    string
@@ -166,7 +166,7 @@ func TestAClassNamesTheTypesThatAreLeftOut(t *testing.T) {
 		{name: "the cloud does not answer", refusal: errors.New("timeout"), status: metav1.ConditionFalse,
 			message: both, events: 1}, // of Ready
 		{name: "one less", found: status(first, second), status: metav1.ConditionFalse,
-			message: "not launched: m5a.large (it has 4 GiB of memory, m5.large has 8); status.instanceTypes has all"},
+			message: "left out: m5a.large (it has 4 GiB of memory, m5.large has 8); status.instanceTypes has all"},
 		{name: "all match again", found: status(first, usable), status: metav1.ConditionTrue,
 			message: "instances may be of all types that the class names"},
 		{name: "no fallback types again", found: status()},

@@ -354,8 +354,7 @@ func (s *State) typeToStart(n *corev1.Node, pool *v1alpha1.NodePool, now time.Ti
 // asStarted is the Node as it is when its instance has started: as another type than it was when it
 // last ran, where changes says so or where that was written already. The caller holds mu.
 func (s *State) asStarted(n *corev1.Node, pool *v1alpha1.NodePool) (is *corev1.Node, changes bool) {
-	own := n.Labels[corev1.LabelInstanceTypeStable]
-	kind := own
+	own, kind := n.Labels[corev1.LabelInstanceTypeStable], ""
 	switch v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) {
 	case v1alpha1.StateStarting:
 		kind = cmp.Or(n.Annotations[v1alpha1.AnnotationInstanceType], own)

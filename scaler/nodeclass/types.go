@@ -63,7 +63,7 @@ func (c *Reconciler) leaveOutFailed(before runtime.Object, class v1alpha1.NodeCl
 // leftOutMessage bounds the message: an event has room for 1024 bytes, a reason alone may fill it.
 func leftOutMessage(why []string) string {
 	const shown, most = 5, 900
-	message := "not launched: " + v1alpha1.FirstNames(why, shown)
+	message := "left out: " + v1alpha1.FirstNames(why, shown)
 	if len(message) > most {
 		message = strings.ToValidUTF8(message[:most], "") + "..."
 	}

@@ -180,6 +180,7 @@ func (d *dryRound) read(t *testing.T) {
 			d.changed(t, q)
 		case ec2test.StartInstances:
 			d.start(t, q)
+		default:
 		}
 	}
 	d.seen = len(all)
