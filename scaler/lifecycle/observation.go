@@ -50,6 +50,9 @@ type Observation struct {
 	// Reservation is what capacity reservations the stopped instance is to use, where it is set to
 	// others; nil where it is not.
 	Reservation *v1alpha1.CapacityReservation
+	// Fallback is the type of a starting instance that is of one of its class's fallback types; empty
+	// for any other.
+	Fallback string
 	// Refresh: the pool decided, within the same budget, that the standby node's images are to be
 	// pulled now.
 	Refresh bool
@@ -219,6 +222,9 @@ const (
 	FailStart Action = "FailStart"
 	// ReturnStart: give the start of a node up that is none the worse for it; claims move.
 	ReturnStart Action = "ReturnStart"
+	// BlameType: give the start of a node up whose kubelet never reported as a fallback type; claims
+	// move, and it counts against the type.
+	BlameType Action = "BlameType"
 	// DeclineStart: cancel a start that the cloud never accepted. The node is standby again and backs
 	// off; claims move.
 	DeclineStart Action = "DeclineStart"

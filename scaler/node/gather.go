@@ -58,7 +58,9 @@ type memory struct {
 	returnTo string
 	// reservation is what its instance is to be set to; nil for none.
 	reservation *v1alpha1.CapacityReservation
-	disruption  plan.Disruption
+	// fallback is the type of a starting instance that is of a fallback type; "" for any other.
+	fallback   string
+	disruption plan.Disruption
 	// claims is the number of claims on the node.
 	claims int
 	// pending are the pods that wait for an instance of the pool.
@@ -150,6 +152,7 @@ func (c *Reconciler) gatherByState(ctx context.Context, r *raw) error {
 		c.Starter.ForgetReservation(v1alpha1.NodeName(r.node.Name))
 	}
 	if n.State == v1alpha1.StateStarting {
+		r.fallback = c.State.FallbackOf(v1alpha1.NodeName(r.node.Name))
 		r.startAccepted = c.Starter.AnswerOf(v1alpha1.NodeName(r.node.Name)).Accepted
 	}
 	var err error

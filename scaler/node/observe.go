@@ -33,6 +33,7 @@ func observe(r raw, now time.Time) lifecycle.Observation {
 	o.Node = n
 	o.Recycle, o.Refresh, o.Why = r.disruption.Reason, r.disruption.Refresh, r.disruption.Why
 	o.Claims, o.ReturnTo, o.Reservation = r.claims, r.returnTo, r.reservation
+	o.Fallback = r.fallback
 	workload := transition.WorkloadPods(r.node.Name, r.namespace, r.pods)
 	o.WorkloadPods, o.OverduePods, o.Serving = len(workload), overdueOf(workload, now), servingOf(workload)
 	o.DeletingPods = len(transition.DeletingPods(r.node.Name, r.namespace, r.pods))

@@ -407,10 +407,14 @@ func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) error {
 	name := v1alpha1.NodeName(node.Name)
 	pool := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
-	if done, err := s.changeType(ctx, node); done || err != nil {
+	done, err := s.changeType(ctx, node)
+	if done {
 		return err
 	}
-	offering, err := s.startInstance(ctx, node)
+	var offering decide.Offering
+	if err == nil {
+		offering, err = s.startInstance(ctx, node)
+	}
 	if notLeft := (*notLeftError)(nil); errors.As(err, &notLeft) {
 		return s.notLeft(ctx, node, err)
 	}
@@ -432,7 +436,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 		}
 		return s.recordRefusal(ctx, name, refusedStart{why: RefusedStopping, reason: v1alpha1.ReasonStartFailed,
 			words: err.Error(), until: s.now().Add(decide.BackoffAfterRefusal)})
-	case provider.IsInvalidConfig(err) && node.Annotations[v1alpha1.AnnotationInstanceType] != "":
+	case provider.IsInvalidConfig(err) && s.startsAsFallback(node):
 		return s.startRefusedAsType(ctx, node, err)
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)

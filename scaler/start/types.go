@@ -1,8 +1,11 @@
 package start
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +44,7 @@ func withType(node *corev1.Node, as string) *corev1.Node {
 }
 
 // changeType makes the instance the type that the Node names, before it is started. done: the start
-// has ended.
+// has ended. An error without it is answered as one of the start.
 func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	kind := node.Annotations[v1alpha1.AnnotationInstanceType]
 	changer, can := s.cloud.(provider.TypeChanger)
@@ -60,12 +63,27 @@ func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool,
 		s.state.RefuseType(name, kind)
 	case provider.IsUnauthorized(err):
 		s.state.HoldTypeChanges(s.now().Add(typesHeldFor))
-	case provider.IsIncorrectState(err):
-		return false, nil // it starts already, or still stops: the answer to the start tells
+	case provider.IsIncorrectState(err) && !isStopping(err):
+		return false, nil // it starts already: the answer to the start tells
 	default:
+		// Also while it stops: a start after that would be one as the type before, and a lack of that
+		// would count for the new one.
 		return false, err
 	}
 	return true, s.changeRefused(ctx, node, err)
+}
+
+func isStopping(err error) bool {
+	var wrong *provider.IncorrectStateError
+	return errors.As(err, &wrong) && wrong.State == provider.InstanceStopping
+}
+
+// startsAsFallback reports whether the node is started as another type than its first one, by a
+// change for this start or one before.
+func (s *Starter) startsAsFallback(node *corev1.Node) bool {
+	types := s.state.TypesOf(v1alpha1.NodeName(node.Name))
+	return node.Annotations[v1alpha1.AnnotationInstanceType] != "" ||
+		slices.Index(types, node.Labels[corev1.LabelInstanceTypeStable]) > 0
 }
 
 // changedTo is the type that this process has made the instance for the start under way: a start
@@ -81,11 +99,14 @@ func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
 	return open.changedTo
 }
 
-// startRefusedAsType ends a start that the cloud refuses to an instance that was made another type:
-// it finds some things wrong only then.
+// startRefusedAsType ends a start that the cloud refuses to an instance of its type: it finds some
+// things wrong only then. The instance is of that type, whatever reads that lag still show. It
+// stays that where it can start as no other one now, and backs off as long as a type that is
+// unavailable.
 func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why error) error {
-	s.state.RefuseType(v1alpha1.NodeName(node.Name), node.Annotations[v1alpha1.AnnotationInstanceType])
-	return s.changeRefused(ctx, node, why)
+	kind := cmp.Or(node.Annotations[v1alpha1.AnnotationInstanceType], node.Labels[corev1.LabelInstanceTypeStable])
+	s.state.RefuseType(v1alpha1.NodeName(node.Name), kind)
+	return s.recordTypeRefusal(ctx, node, kind, why, backoffFirst)
 }
 
 // changeRefused ends a start as another type that the cloud refuses. What type the instance has is
@@ -95,9 +116,16 @@ func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why erro
 	if err != nil {
 		return err // the call is made again, and refused again
 	}
-	return s.recordRefusal(ctx, v1alpha1.NodeName(node.Name), refusedStart{
-		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: instance.Type,
-		until: s.backoffUntil(v1alpha1.NodeName(node.Name), s.now().Add(decide.BackoffAfterRefusal)),
+	return s.recordTypeRefusal(ctx, node, instance.Type, why, decide.BackoffAfterRefusal)
+}
+
+// recordTypeRefusal ends a start as another type. kind is what the instance is.
+func (s *Starter) recordTypeRefusal(ctx context.Context, node *corev1.Node, kind string, why error,
+	backoff time.Duration) error {
+	name := v1alpha1.NodeName(node.Name)
+	return s.recordRefusal(ctx, name, refusedStart{
+		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: kind,
+		until: s.backoffUntil(name, s.now().Add(backoff)),
 	})
 }
 

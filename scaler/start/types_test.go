@@ -43,7 +43,10 @@ type typed struct {
 	mu sync.Mutex // guards what follows
 	// calls are those to the cloud; kinds are the instances' types.
 	calls []string
+	at    []time.Time // of each call
 	kinds map[string]string
+	// started is the type that the cloud last started an instance as.
+	started string
 	// dry are the offerings of which the cloud has none, as zone/type; quota are the types that
 	// share a quota, which is used up; noChange and noStart answer a change of an instance to a
 	// type, and its start as that.
@@ -55,6 +58,10 @@ type typed struct {
 	set      map[string]v1alpha1.CapacityReservation
 	roomLeft int
 	notSet   func(id string) error
+	// shows is the type that the cloud's reads show of every instance; "" for its own.
+	shows string
+	// stops is how many calls find the instance stopping.
+	stops int
 }
 
 func newTyped(t *testing.T, nodes ...*corev1.Node) *typed {
@@ -140,6 +147,7 @@ func (r *typed) pend(change ...func(*corev1.Pod)) {
 
 func (r *typed) call(format string, args ...any) {
 	r.calls = append(r.calls, fmt.Sprintf(format, args...))
+	r.at = append(r.at, time.Now())
 }
 
 func (r *typed) StartInstance(_ context.Context, id string) error {
@@ -147,6 +155,9 @@ func (r *typed) StartInstance(_ context.Context, id string) error {
 	defer r.mu.Unlock()
 	zone := id[len("i-"):][:1]
 	r.call("start %s as %s", id, r.kinds[id])
+	if err := r.stillStops(); err != nil {
+		return err
+	}
 	if r.set[id].Binding() != "" {
 		if r.roomLeft--; r.roomLeft < 0 {
 			return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Reservation: true, Err: errors.New("full")}
@@ -158,7 +169,18 @@ func (r *typed) StartInstance(_ context.Context, id string) error {
 		return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Quota: full,
 			Err: errors.New("none left")}
 	}
-	return r.noStart(id, r.kinds[id])
+	if err := r.noStart(id, r.kinds[id]); err != nil {
+		return err
+	}
+	r.started = r.kinds[id]
+	return nil
+}
+
+func (r *typed) stillStops() error {
+	if r.stops--; r.stops >= 0 {
+		return &provider.IncorrectStateError{State: provider.InstanceStopping}
+	}
+	return nil
 }
 
 func (r *typed) SharesQuota(one, other string) bool {
@@ -169,6 +191,9 @@ func (r *typed) ChangeInstanceType(_ context.Context, id, kind string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.call("change %s to %s", id, kind)
+	if err := r.stillStops(); err != nil {
+		return err
+	}
 	if err := r.noChange(id, kind); err != nil {
 		return err
 	}
@@ -179,7 +204,11 @@ func (r *typed) ChangeInstanceType(_ context.Context, id, kind string) error {
 func (r *typed) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &provider.Instance{ID: v1alpha1.InstanceID(id), Type: r.kinds[id]}, nil
+	kind := r.kinds[id]
+	if r.shows != "" {
+		kind = r.shows
+	}
+	return &provider.Instance{ID: v1alpha1.InstanceID(id), Type: kind}, nil
 }
 
 // run has Starter and Placer work while f runs, until nothing is left to do now.
@@ -329,6 +358,43 @@ func TestAStartThatIsRefusedForTheNewType(t *testing.T) {
 		r.run(func() { r.pend(); synctest.Wait() })
 		r.want("start i-x1 as a", "change i-x1 to b", "start i-x1 as b", "change i-x1 to c", "start i-x1 as c")
 		r.is("x1", v1alpha1.StateStarting, "c")
+	})
+}
+
+// The cloud's reads show a change only a while later: what it just accepted counts.
+func TestAStartThatIsRefusedBeforeReadsShowTheType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1))
+		r.dry["x/a"], r.dry["x/c"], r.shows = true, true, "a"
+		r.noStart = func(string, string) error {
+			return &provider.InvalidConfigError{Field: "instance", Reason: "the type needs ENA"}
+		}
+		r.state.MarkOfferingUnavailable(decide.Offering{Zone: "x", Type: "c"}, time.Now())
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", "change i-x1 to b", "start i-x1 as b")
+		n := &corev1.Node{}
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "x1"}, n); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Labels[corev1.LabelInstanceTypeStable]; got != "b" || n.Annotations[v1alpha1.AnnotationStartFailures] != "" {
+			t.Errorf("the Node says type %q, and annotations %v", got, n.Annotations)
+		}
+	})
+}
+
+// An instance that is of a fallback type already is no more at fault.
+func TestAStartThatIsRefusedForATypeOfTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "b", 1))
+		r.noStart = func(_, kind string) error {
+			if kind == "b" {
+				return &provider.InvalidConfigError{Field: "instance", Reason: "the type needs ENA"}
+			}
+			return nil
+		}
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as b", "change i-x1 to a", "start i-x1 as a")
+		r.is("x1", v1alpha1.StateStarting, "a")
 	})
 }
 

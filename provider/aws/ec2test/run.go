@@ -34,7 +34,9 @@ type details struct {
 	hibernation, ebsOptimized               bool
 	metadata                                metadataOptions
 	devices                                 []device
-	launched                                time.Time
+	// interfaces is how many network interfaces are attached beside the first.
+	interfaces int
+	launched   time.Time
 	// reserving is which reservations it is to use, runsIn the one that it got at its last start.
 	reserving reserving
 	runsIn    string
