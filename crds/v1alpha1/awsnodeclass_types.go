@@ -113,7 +113,7 @@ type AWSNodeClassSpec struct {
 	FallbackInstanceTypes []string `json:"fallbackInstanceTypes,omitempty"`
 	// CapacityReservation says which capacity reservations instances use. Launches carry it, and
 	// stopped instances get it before their next start. Unset: any open reservation that matches,
-	// else On-Demand capacity.
+	// else On-Demand capacity; stopped instances keep what they are set to.
 	// +optional
 	CapacityReservation *CapacityReservation `json:"capacityReservation,omitempty"`
 	// AMI is the id of the image that instances are launched from. Exactly one of ami, amiSelector and

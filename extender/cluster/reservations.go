@@ -11,16 +11,24 @@ import (
 )
 
 // ReservationFor is what capacity reservations the Node's instance is to use, as an instance of
-// that type. isKnown is false where the class is not known, or the cloud has not said what it
-// names.
+// that type. isKnown is false where the class says nothing, so that what is set by hand stays, where
+// the class is not known, or the cloud has not said what it names.
 func (s *State) ReservationFor(n *corev1.Node, kind string) (want v1alpha1.CapacityReservation, isKnown bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	class := s.types.classOf(s.poolOf(n))
-	if class == nil {
+	if class == nil || class.Spec.CapacityReservation == nil {
 		return want, false
 	}
 	return class.ReservationOf(kind, n.Labels[corev1.LabelTopologyZone])
+}
+
+// NamesReservation reports whether the Node's class names one reservation.
+func (s *State) NamesReservation(n *corev1.Node) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	class := s.types.classOf(s.poolOf(n))
+	return class != nil && class.Spec.CapacityReservation != nil && class.Spec.CapacityReservation.ID != ""
 }
 
 // EndedReservation is the reservation that the Node's class names, "" where that has not ended.
@@ -34,8 +42,8 @@ func (s *State) EndedReservation(n *corev1.Node) string {
 }
 
 // StartOffering is what a start of the Node's instance needs now, and until when that is left
-// alone; zero where it is not. leaves says that the instance may be set to a reservation that the
-// start does without.
+// alone; zero where it is not. leaves says that the start does without a reservation, to which the
+// instance may be set.
 func (s *State) StartOffering(n *corev1.Node) (o decide.Offering, until time.Time, leaves bool) {
 	now := s.now()
 	s.mu.RLock()
@@ -48,7 +56,7 @@ func (s *State) StartOffering(n *corev1.Node) (o decide.Offering, until time.Tim
 	want, _ := class.ReservationOf(o.Type, o.Zone)
 	o = s.claims.StartOffering(o, want, now)
 	named := class.Spec.CapacityReservation
-	leaves = named != nil && named.ID != "" && !named.WithoutOnDemand() && o.Reservation == ""
+	leaves = o.Reservation == "" && (named == nil || !named.WithoutOnDemand())
 	return o, s.claims.OfferingUnavailableUntil(o, now), leaves
 }
 

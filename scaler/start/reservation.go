@@ -47,7 +47,7 @@ func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decid
 	}
 	if o.Reservation != "" {
 		s.state.MarkOfferingUnavailable(o, s.now())
-	} // else the instance is still set to one that the class does without by now
+	} // else the instance is set to one that its class does without
 	after, _, leaves := s.state.StartOffering(node)
 	if !leaves {
 		return o, err
@@ -63,7 +63,8 @@ func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decid
 func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool {
 	want, isKnown := s.state.ReservationFor(node, o.Type)
 	return !s.hasLeft(v1alpha1.NodeName(node.Name)) &&
-		(isKnown && want.ID != "" || node.Annotations[v1alpha1.AnnotationInstanceType] != "")
+		(isKnown && want.ID != "" ||
+			node.Annotations[v1alpha1.AnnotationInstanceType] != "" && s.state.NamesReservation(node))
 }
 
 // leaveReservation has the instance started without its reservation. An error that another call would

@@ -53,6 +53,7 @@ func TestStartsAndReservations(t *testing.T) {
 	only := v1alpha1.CapacityReservation{ID: testReservation, Preference: v1alpha1.ReservationOnly}
 	group := v1alpha1.CapacityReservation{ResourceGroupARN: "group", Preference: v1alpha1.ReservationOnly}
 	ended := func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.Ended = true }
+	silent := func(c *v1alpha1.AWSNodeClass) { c.Spec.CapacityReservation, c.Status.CapacityReservation = nil, nil }
 	for name, c := range map[string]struct {
 		want   v1alpha1.CapacityReservation
 		room   int
@@ -74,6 +75,14 @@ func TestStartsAndReservations(t *testing.T) {
 			calls: []string{"start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a",
 				"start i-x2 as a", `set i-x2 to ""`, "start i-x2 as a"}},
 		"it has ended, and nothing else is allowed": {want: only, room: 2, change: ended},
+		"set by hand, and it has room":              {want: id, room: 2, change: silent, calls: []string{"start i-x1 as a", "start i-x2 as a"}},
+		"set by hand, and it has no room": {want: id, change: silent,
+			calls: []string{"start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a",
+				"start i-x2 as a", `set i-x2 to ""`, "start i-x2 as a"}},
+		"set by hand, without room, and none On-Demand": {want: id, change: silent, dry: "x/a",
+			calls: []string{"start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a",
+				"change i-x1 to b", "start i-x1 as b",
+				"change i-x2 to b", "start i-x2 as b", `set i-x2 to ""`, "start i-x2 as b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -147,11 +156,16 @@ func TestReservationsOfStandbyNodes(t *testing.T) {
 		change func(*v1alpha1.AWSNodeClass)
 		want   *v1alpha1.CapacityReservation
 	}{
-		"as it is to be":       {is: id, kind: "a"},
-		"taken out of it":      {is: none, kind: "a", want: &id},
-		"of another type":      {is: none, kind: "b"},
-		"of another type, set": {is: id, kind: "b", want: &none},
-		"it has ended":         {is: id, kind: "a", change: func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.Ended = true }, want: &none},
+		"as it is to be":         {is: id, kind: "a"},
+		"taken out of it":        {is: none, kind: "a", want: &id},
+		"of another type":        {is: none, kind: "b"},
+		"of another type, set":   {is: id, kind: "b", want: &none},
+		"it has ended":           {is: id, kind: "a", change: func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.Ended = true }, want: &none},
+		"the class says nothing": {is: id, kind: "a", change: func(c *v1alpha1.AWSNodeClass) { c.Spec.CapacityReservation = nil }},
+		"the class says Open": {is: id, kind: "a", want: &none,
+			change: func(c *v1alpha1.AWSNodeClass) {
+				*c.Spec.CapacityReservation = v1alpha1.CapacityReservation{Preference: "Open"}
+			}},
 		"the cloud has not said": {is: none, kind: "a",
 			change: func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation = nil }},
 		"ended, and nothing else allowed": {is: v1alpha1.CapacityReservation{ID: testReservation, Preference: "Only"}, kind: "a",
