@@ -11,8 +11,8 @@ import (
 )
 
 // ReservationFor is what capacity reservations the Node's instance is to use, as an instance of
-// that type. isKnown is false where the class says nothing, so that what is set by hand stays, where
-// the class is not known, or the cloud has not said what it names.
+// that type. isKnown is false where the class says nothing, so that what is set by hand stays,
+// where the class is not known, or the cloud has not said what it names.
 func (s *State) ReservationFor(n *corev1.Node, kind string) (want v1alpha1.CapacityReservation, isKnown bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -28,36 +28,6 @@ type reservationSet struct {
 	until time.Time
 }
 
-// startInstance asks the cloud. A start that the reservation of the instance has no room for is
-// made On-Demand, where the class allows that: the instance is taken out of the reservation, until
-// it stops. o is what the last call needed.
-func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decide.Offering, err error) {
-	reserver, can := s.cloud.(provider.Reserver)
-	name, id := v1alpha1.NodeName(node.Name), string(InstanceOf(node))
-	o, _, leaves := s.state.StartOffering(node)
-	// Where the Node keeps its type, the sweep has had it set as its class wants, unless that is full.
-	if can && leaves && s.isOutOfReservation(node, o) {
-		if err := s.leaveReservation(ctx, reserver, node); err != nil {
-			return o, err
-		}
-	}
-	err = s.cloud.StartInstance(ctx, id)
-	if !can || !provider.IsReservation(err) || s.hasLeft(name) {
-		return o, err
-	}
-	if o.Reservation != "" {
-		s.state.MarkOfferingUnavailable(o, s.now())
-	} // else the instance is set to one that its class does without
-	after, _, leaves := s.state.StartOffering(node)
-	if !leaves {
-		return o, err
-	}
-	if err := s.leaveReservation(ctx, reserver, node); err != nil {
-		return o, err
-	}
-	return after, s.cloud.StartInstance(ctx, id)
-}
-
 // isOutOfReservation reports whether the instance is set to a reservation, as far as the class
 // tells, and has to leave it for this start.
 func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool {
@@ -67,8 +37,8 @@ func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool 
 			node.Annotations[v1alpha1.AnnotationInstanceType] != "" && s.state.NamesReservation(node))
 }
 
-// leaveReservation has the instance started without its reservation. An error that another call would
-// get too is a notLeftError.
+// leaveReservation has the instance started without its reservation. An error that another call
+// would get too is a notLeftError.
 func (s *Starter) leaveReservation(ctx context.Context, reserver provider.Reserver, node *corev1.Node) error {
 	err := reserver.SetReservation(ctx, string(InstanceOf(node)), v1alpha1.CapacityReservation{})
 	switch {
@@ -186,8 +156,8 @@ func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, wa
 	switch {
 	case err == nil:
 		s.reservesAgain(name, want, reservationSetFor)
-		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), "Reserve", "%s",
-			s.wordsOf(node, want))
+		action, words := s.wordsOf(node, want)
+		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), action, "%s", words)
 		return
 	case provider.IsUnauthorized(err):
 		s.state.HoldReservations(s.now().Add(reservationsHeldFor))
@@ -200,16 +170,17 @@ func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, wa
 		err.Error())
 }
 
-// wordsOf says what the instance uses from now on.
-func (s *Starter) wordsOf(node *corev1.Node, want v1alpha1.CapacityReservation) string {
-	if ended := s.state.EndedReservation(node); ended != "" && want.Target() == "" {
-		return "capacity reservation " + ended + " has ended: the instance starts without it"
-	}
+// wordsOf says what the instance uses from now on. Events of one reason and action are a series
+// that keeps the first one's words, so that leaving a reservation is another action.
+func (s *Starter) wordsOf(node *corev1.Node, want v1alpha1.CapacityReservation) (action, words string) {
+	ended := s.state.EndedReservation(node)
 	switch {
 	case want.Target() != "":
-		return "the instance uses capacity reservation " + want.Target() + " from its next start on"
+		return "Reserve", "the instance uses capacity reservation " + want.Target() + " from its next start on"
+	case ended != "":
+		return "Release", "capacity reservation " + ended + " has ended: the instance starts without it"
 	case want.Preference == v1alpha1.ReservationNone:
-		return "the instance uses no capacity reservation from its next start on"
+		return "Release", "the instance uses no capacity reservation from its next start on"
 	}
-	return "the instance uses any open capacity reservation from its next start on"
+	return "Release", "the instance uses any open capacity reservation from its next start on"
 }

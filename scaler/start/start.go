@@ -446,6 +446,36 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 	return err // the network or the cloud's own trouble: readyTimeout bounds how long it is retried
 }
 
+// startInstance asks the cloud. A start that the reservation of the instance has no room for is
+// made On-Demand, where the class allows that: the instance is taken out of the reservation, until
+// it stops. o is what the last call needed.
+func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decide.Offering, err error) {
+	reserver, can := s.cloud.(provider.Reserver)
+	name, id := v1alpha1.NodeName(node.Name), string(InstanceOf(node))
+	o, _, leaves := s.state.StartOffering(node)
+	// Where the Node keeps its type, the sweep has had it set as its class wants, unless that is full.
+	if can && leaves && s.isOutOfReservation(node, o) {
+		if err := s.leaveReservation(ctx, reserver, node); err != nil {
+			return o, err
+		}
+	}
+	err = s.cloud.StartInstance(ctx, id)
+	if !can || !provider.IsReservation(err) || s.hasLeft(name) {
+		return o, err
+	}
+	if o.Reservation != "" {
+		s.state.MarkOfferingUnavailable(o, s.now())
+	} // else the instance is set to one that its class does without
+	after, _, leaves := s.state.StartOffering(node)
+	if !leaves {
+		return o, err
+	}
+	if err := s.leaveReservation(ctx, reserver, node); err != nil {
+		return o, err
+	}
+	return after, s.cloud.StartInstance(ctx, id)
+}
+
 // Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the
 // node backs off, its claims end, and their pods claim anew. The stop is the caller's. It is a
 // conflict where the node is not starting any more: then nothing was written, and nothing is to be
