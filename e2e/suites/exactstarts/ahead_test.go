@@ -147,9 +147,10 @@ func signal(t *testing.T, r *framework.Rig, s syscall.Signal) {
 
 // podOf is a pod as the ReplicaSet's controller makes it.
 func podOf(set *appsv1.ReplicaSet) *corev1.Pod {
+	owner := metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: set.Namespace, GenerateName: set.Name + "-", Labels: set.Spec.Template.Labels,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+		OwnerReferences: []metav1.OwnerReference{*owner},
 	}, Spec: *set.Spec.Template.Spec.DeepCopy()}
 }
 
