@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -257,8 +258,33 @@ func (d *dryRound) checkCalls(t *testing.T) {
 	}
 	started := assert.Starts(t, d.Rig)
 	if n := len(slices.Compact(slices.Sorted(slices.Values(started)))); n != d.starts || len(started) != n {
-		t.Errorf("%d starts of %d instances, want %d", len(started), n, d.starts)
+		t.Errorf("%d starts of %d instances, want %d%s", len(started), n, d.starts, d.twice(t))
 	}
+}
+
+// twice are the start calls that were accepted for an instance that had been started before.
+func (d *dryRound) twice(t *testing.T) string {
+	t.Helper()
+	var words strings.Builder
+	first := map[v1alpha1.InstanceID]ec2test.Request{}
+	for _, q := range requests(t, d.Rig, ec2test.StartInstances) {
+		if q.Code != "" {
+			continue
+		}
+		again := map[string]int{}
+		for _, id := range q.Instances {
+			if before, ok := first[id]; ok {
+				again[fmt.Sprintf("%s (%s)", before.At.Format(time.StampMilli), before.Attempt)]++
+			} else {
+				first[id] = q
+			}
+		}
+		if len(again) > 0 {
+			fmt.Fprintf(&words, "\nat %s (%s) again of %d that it named: %v", q.At.Format(time.StampMilli), q.Attempt,
+				len(q.Instances), again)
+		}
+	}
+	return words.String()
 }
 
 // checkNodes: each Node says what its instance is, and none that runs is still to be changed.

@@ -26,6 +26,8 @@ type Request struct {
 	Instances []v1alpha1.InstanceID
 	// Code is the code of the error that was answered; empty for success.
 	Code string
+	// Attempt is the SDK's id of the call and the number of this attempt at it.
+	Attempt string
 }
 
 // Requests returns the log of requests, oldest first; it keeps the last 20,000.

@@ -124,6 +124,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, form, err := s.read(w, r)
 	seen.Action, seen.Region = c.action, c.region
 	seen.Params = flat(form)
+	seen.Attempt = r.Header.Get("Amz-Sdk-Invocation-Id") + " " + r.Header.Get("Amz-Sdk-Request")
 	if err != nil {
 		s.sim.Write(func(*simcloud.Book) { s.log(seen, err) })
 		refuse(w, answerTo(err))
