@@ -29,6 +29,7 @@ func TestAWSConforms(t *testing.T) {
 				r.fault(t, simcloud.Fault{Kind: simcloud.FaultStopHangs, Instance: id, Count: 1})
 			},
 			OtherType: "m5.xlarge",
+			Reserves:  true,
 			LoseAnswer: func(t *testing.T, id v1alpha1.InstanceID) {
 				r.fault(t, simcloud.Fault{Kind: simcloud.FaultLostAnswer, Op: simcloud.OpChangeType, Instance: id, Count: 1})
 			},

@@ -34,6 +34,8 @@ type Subject struct {
 	// LoseAnswer makes the next change of the instance's type take effect without an answer, where
 	// OtherType is set.
 	LoseAnswer func(t *testing.T, id v1alpha1.InstanceID)
+	// Reserves: the Provider is a Reserver.
+	Reserves bool
 	// FailRegion launches an instance in another region than Launch does, has that region answer
 	// nothing any more, and returns its name. nil: the cloud has one region.
 	FailRegion func(t *testing.T) string
@@ -55,32 +57,34 @@ type Fallback struct {
 func Run(t *testing.T, create func(t *testing.T) Subject) {
 	t.Helper()
 	cases := map[string]func(*testing.T, Subject){
-		"a launched instance comes up and carries its tags":        launchComesUp,
-		"launches are separate instances":                          launchesAreSeparate,
-		"a client token launches one instance":                     clientToken,
-		"a launch goes to the zone that it asks for":               launchZone,
-		"stop and start go through every state":                    stopAndStart,
-		"starting what runs or is coming up is accepted":           startIdempotent,
-		"stopping what is stopping or stopped is accepted":         stopIdempotent,
-		"a start while stopping is an incorrect state":             startWhileStopping,
-		"a stop while pending is accepted, or once it runs":        stopWhilePending,
-		"a stop by force ends a stop that hangs":                   forcedStop,
-		"terminating twice is accepted":                            terminateTwice,
-		"a terminated instance neither starts nor stops":           terminatedStays,
-		"an unknown instance is not found, whatever is asked":      unknownIsNotFound,
-		"lists hold instances that carry all tags, sorted by id":   listByTags,
-		"an empty list is no error":                                emptyList,
-		"a list without a region comes with an error that says so": partialList,
-		"updating tags sets some and leaves the others":            updateTags,
-		"what is returned is the caller's to change":               copies,
-		"an ended context ends each call without effect":           endedContext,
-		"a launch takes another zone before another type":          fallbackTypes,
-		"a start asked by many at once is one start":               concurrentStarts,
-		"the provider id ends in the instance id and names a zone": identity,
-		"a stopped instance starts as another type":                changeType,
-		"a change of type asked again has no effect":               changeTypeAgain,
-		"only a stopped instance becomes another type":             changeTypeOfRunning,
-		"an instance does not become a type that there is not":     changeTypeUnknown,
+		"a launched instance comes up and carries its tags":           launchComesUp,
+		"launches are separate instances":                             launchesAreSeparate,
+		"a client token launches one instance":                        clientToken,
+		"a launch goes to the zone that it asks for":                  launchZone,
+		"stop and start go through every state":                       stopAndStart,
+		"starting what runs or is coming up is accepted":              startIdempotent,
+		"stopping what is stopping or stopped is accepted":            stopIdempotent,
+		"a start while stopping is an incorrect state":                startWhileStopping,
+		"a stop while pending is accepted, or once it runs":           stopWhilePending,
+		"a stop by force ends a stop that hangs":                      forcedStop,
+		"terminating twice is accepted":                               terminateTwice,
+		"a terminated instance neither starts nor stops":              terminatedStays,
+		"an unknown instance is not found, whatever is asked":         unknownIsNotFound,
+		"lists hold instances that carry all tags, sorted by id":      listByTags,
+		"an empty list is no error":                                   emptyList,
+		"a list without a region comes with an error that says so":    partialList,
+		"updating tags sets some and leaves the others":               updateTags,
+		"what is returned is the caller's to change":                  copies,
+		"an ended context ends each call without effect":              endedContext,
+		"a launch takes another zone before another type":             fallbackTypes,
+		"a start asked by many at once is one start":                  concurrentStarts,
+		"the provider id ends in the instance id and names a zone":    identity,
+		"a stopped instance starts as another type":                   changeType,
+		"a change of type asked again has no effect":                  changeTypeAgain,
+		"only a stopped instance becomes another type":                changeTypeOfRunning,
+		"an instance does not become a type that there is not":        changeTypeUnknown,
+		"a stopped instance keeps the reservations that it is set to": setReservation,
+		"only a stopped instance is set to other reservations":        setNoReservation,
 	}
 	names := make([]string, 0, len(cases))
 	for name := range cases {

@@ -312,13 +312,13 @@ func (s *Server) launchPlaces(b *simcloud.Book, r *runRequest, spec simcloud.Lau
 		} else if err == nil {
 			err = b.AddressRefusal(r.kind, spec.Zone, spec.Subnet, max(0, addresses-n))
 		}
-		if err == nil {
-			places = append(places, place)
-		} else if n < r.least {
+		if err != nil && n < r.least {
 			return nil, err
-		} else {
+		}
+		if err != nil {
 			break // as many as there is room for
 		}
+		places = append(places, place)
 	}
 	return places, nil
 }
