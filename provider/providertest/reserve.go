@@ -48,8 +48,8 @@ func setReservation(t *testing.T, s Subject) {
 	}
 }
 
-// setNoReservation: of an instance that runs, one that there is not, and to a reservation that there
-// is not.
+// setNoReservation: of an instance that runs, one that there is not, and to a reservation that
+// there is not.
 func setNoReservation(t *testing.T, s Subject) {
 	r := reserver(t, s)
 	if r == nil {
@@ -69,7 +69,8 @@ func setNoReservation(t *testing.T, s Subject) {
 	checkReservation(t, s, i.ID, v1alpha1.CapacityReservation{})
 	must(t, "terminate", s.Provider.TerminateInstance(t.Context(), string(i.ID)))
 	s.WaitFor(t, i.ID, provider.InstanceTerminated)
-	if err := r.SetReservation(t.Context(), string(i.ID), none); !provider.IsIncorrectState(err) && !provider.IsNotFound(err) {
+	err := r.SetReservation(t.Context(), string(i.ID), none)
+	if !provider.IsIncorrectState(err) && !provider.IsNotFound(err) {
 		t.Errorf("set after the end: %v, want an IncorrectStateError or a NotFoundError", err)
 	}
 }

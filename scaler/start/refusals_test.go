@@ -2,6 +2,7 @@ package start
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -118,6 +119,67 @@ func TestRefusalsOfAChangeOfType(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalsOfAReservation: the reservation of the node's instance is full, and the cloud refuses
+// to take the instance out of it, or has nothing else either. No refusal ends the node or counts
+// against it, and in 10 minutes no call is made more often than a backoff allows.
+func TestRefusalsOfAReservation(t *testing.T) {
+	times := func(n int, err error) func(string) error {
+		return func(string) error {
+			if n--; n >= 0 {
+				return err
+			}
+			return nil
+		}
+	}
+	const always = 1 << 20
+	const orOnDemand = v1alpha1.ReservationPreference("")
+	forbidden := &provider.UnauthorizedError{Operation: "Modify", Reason: "no"}
+	unfit := &provider.InvalidConfigError{Field: "instance", Reason: "no"}
+	stopping := &provider.IncorrectStateError{State: provider.InstanceStopping}
+	for name, c := range map[string]struct {
+		preference v1alpha1.ReservationPreference
+		notSet     func(string) error
+		dry        bool
+		// as is the type that the node starts as On-Demand, "" where it does not start.
+		as string
+		// sets and starts are the most calls of each kind.
+		sets, starts int
+	}{
+		"the instance may leave it": {orOnDemand, times(0, nil), false, "a", 1, 2},
+		"no permission":             {orOnDemand, times(always, forbidden), false, "", 3, 4},
+		"not for this instance":     {orOnDemand, times(always, unfit), false, "", 3, 4},
+		"it still stops":            {orOnDemand, times(1, stopping), false, "a", 2, 4},
+		"it is gone":                {orOnDemand, times(1, &provider.InstanceNotFoundError{}), false, "a", 2, 4},
+		"too many calls":            {orOnDemand, times(2, &provider.RateLimitError{Err: errors.New("wait")}), false, "a", 3, 4},
+		"no answer":                 {orOnDemand, times(2, errors.New("connection reset")), false, "a", 3, 4},
+		"nothing On-Demand either":  {orOnDemand, times(0, nil), true, "", 5, 8},
+		"nothing else is allowed":   {v1alpha1.ReservationOnly, times(0, nil), false, "", 0, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				want := v1alpha1.CapacityReservation{ID: testReservation, Preference: c.preference}
+				r := newReserving(t, want, 0, alone, stopped("x1", "x", "a", 1))
+				r.notSet, r.dry["x/a"] = c.notSet, c.dry
+				r.run(func() { r.askFor(10 * time.Minute) })
+				r.spared("x1")
+				if r.started != c.as {
+					t.Errorf("the node has started as %q, want %q: %q", r.started, c.as, r.calls)
+				}
+				sets := len(r.calls) - len(slices.DeleteFunc(slices.Clone(r.calls), isSet))
+				if starts := len(r.calls) - sets; sets > c.sets || starts > c.starts {
+					t.Errorf("set %d times and started %d times, want %d and %d at most: %q", sets, starts, c.sets,
+						c.starts, r.calls)
+				}
+			})
+		})
+	}
+}
+
+func isSet(call string) bool { return strings.HasPrefix(call, "set ") }
+
+// alone leaves the class its first type.
+func alone(c *v1alpha1.AWSNodeClass) { c.Spec.FallbackInstanceTypes = nil }
 
 // askFor has one pod ask each second for so long.
 func (r *typed) askFor(d time.Duration) {

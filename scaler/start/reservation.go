@@ -70,7 +70,7 @@ func (e *notLeftError) Unwrap() error { return e.err }
 func (s *Starter) notLeft(ctx context.Context, node *corev1.Node, why error) error {
 	return s.recordRefusal(ctx, v1alpha1.NodeName(node.Name), refusedStart{
 		why: RefusedOther, reason: v1alpha1.ReasonReservationRefused, words: why.Error(),
-		until: s.now().Add(decide.BackoffAfterRefusal),
+		until: s.now().Add(reservationsHeldFor),
 	})
 }
 
