@@ -136,6 +136,7 @@ func TestRefusalsOfAReservation(t *testing.T) {
 	const orOnDemand = v1alpha1.ReservationPreference("")
 	forbidden := &provider.UnauthorizedError{Operation: "Modify", Reason: "no"}
 	unfit := &provider.InvalidConfigError{Field: "instance", Reason: "no"}
+	slow := &provider.RateLimitError{Err: errors.New("wait")}
 	stopping := &provider.IncorrectStateError{State: provider.InstanceStopping}
 	for name, c := range map[string]struct {
 		preference v1alpha1.ReservationPreference
@@ -151,7 +152,7 @@ func TestRefusalsOfAReservation(t *testing.T) {
 		"not for this instance":     {orOnDemand, times(always, unfit), false, "", 3, 4},
 		"it still stops":            {orOnDemand, times(1, stopping), false, "a", 2, 4},
 		"it is gone":                {orOnDemand, times(1, &provider.InstanceNotFoundError{}), false, "a", 2, 4},
-		"too many calls":            {orOnDemand, times(2, &provider.RateLimitError{Err: errors.New("wait")}), false, "a", 3, 4},
+		"too many calls":            {orOnDemand, times(2, slow), false, "a", 3, 4},
 		"no answer":                 {orOnDemand, times(2, errors.New("connection reset")), false, "a", 3, 4},
 		"nothing On-Demand either":  {orOnDemand, times(0, nil), true, "", 5, 8},
 		"nothing else is allowed":   {v1alpha1.ReservationOnly, times(0, nil), false, "", 0, 4},

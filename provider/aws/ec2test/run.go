@@ -312,11 +312,11 @@ func (s *Server) launchPlaces(b *simcloud.Book, r *runRequest, spec simcloud.Lau
 		} else if err == nil {
 			err = b.AddressRefusal(r.kind, spec.Zone, spec.Subnet, max(0, addresses-n))
 		}
-		if err != nil && n < r.least {
-			return nil, err
-		}
 		if err != nil {
-			break // as many as there is room for
+			if n >= r.least {
+				err = nil // as many as there is room for
+			}
+			return places, err
 		}
 		places = append(places, place)
 	}
