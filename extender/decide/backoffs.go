@@ -116,6 +116,7 @@ func (l *Claims) ExpireBackoffs(now time.Time) bool {
 	}
 	ended = l.futileOwners.ended(now) || ended
 	l.futileReplicas.ended(now) // no pod waits for it
+	maps.DeleteFunc(l.counted, func(_ v1alpha1.NodeName, c countedStart) bool { return now.Sub(c.at) >= BudgetWindow })
 	for pool, until := range l.limited {
 		if !now.Before(until) {
 			delete(l.limited, pool)
@@ -158,9 +159,33 @@ func (l *Claims) budgetLeft(n *Node, now time.Time) (time.Time, bool) {
 	return recent[0].Add(BudgetWindow), false
 }
 
+// countedStart is a start that counts towards the budget of its pool.
+type countedStart struct {
+	pool v1alpha1.PoolName
+	at   time.Time
+}
+
 // recordStart takes in a start of the pool.
-func (l *Claims) recordStart(pool v1alpha1.PoolName, now time.Time) {
+func (l *Claims) recordStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now time.Time) {
 	l.starts[pool] = append(slices.Clone(recentStarts(l.starts[pool], now)), now)
+	l.counted[node] = countedStart{pool, now}
+}
+
+// uncountStart takes in that the last start of the node was not made: it has cost nothing. Where
+// the cloud has no capacity for a whole burst, each node is asked for and then started as another
+// type, or another node in its place, and the budget is to last for those.
+func (l *Claims) uncountStart(node v1alpha1.NodeName) {
+	c, ok := l.counted[node]
+	if !ok {
+		return
+	}
+	delete(l.counted, node)
+	if i := slices.Index(l.starts[c.pool], c.at); i >= 0 {
+		l.starts[c.pool] = slices.Delete(slices.Clone(l.starts[c.pool]), i, i+1)
+	}
+	if _, waits := l.limited[c.pool]; waits {
+		l.Retry(c.pool, time.Time{})
+	}
 }
 
 // recentStarts are the starts within BudgetWindow.

@@ -102,6 +102,8 @@ type Claims struct {
 	reservationsHeld time.Time
 	// starts are the times of the starts within BudgetWindow, per pool, oldest first.
 	starts map[v1alpha1.PoolName][]time.Time
+	// counted are the starts among them, by node, that the cloud has not been seen to accept.
+	counted map[v1alpha1.NodeName]countedStart
 	// limited are the pools whose budget kept a pod waiting, and until when.
 	limited map[v1alpha1.PoolName]time.Time
 	// futileOwners remembers the owners of pods whose node ran and that were not bound to it.
@@ -159,6 +161,7 @@ func NewClaims() *Claims {
 		byNode:         map[v1alpha1.NodeName]*nodeClaims{},
 		slots:          map[types.UID]map[int]*Claim{},
 		startRequested: map[v1alpha1.NodeName]bool{},
+		counted:        map[v1alpha1.NodeName]countedStart{},
 		backingOff:     map[v1alpha1.NodeName]time.Time{},
 		unavailable:    newBackoffs[Offering](offeringBackoffFirst, offeringBackoffMax),
 		starts:         map[v1alpha1.PoolName][]time.Time{},
@@ -204,8 +207,16 @@ func (l *Claims) RecordBound(pod *corev1.Pod, node v1alpha1.NodeName) {
 // ReleaseNode ends all claims on a node because it will not run, and returns them sorted, for their
 // pods to be placed anew.
 func (l *Claims) ReleaseNode(node v1alpha1.NodeName) []Claim {
-	delete(l.startRequested, node)
+	l.neverRequested(node)
 	return l.dropAll(node)
+}
+
+// neverRequested takes in that the start of a node that was asked for is not going to be made.
+func (l *Claims) neverRequested(node v1alpha1.NodeName) {
+	if l.startRequested[node] {
+		delete(l.startRequested, node)
+		l.uncountStart(node)
+	}
 }
 
 // ObserveNode tells the claims which state a node shows now, and where it showed another one
@@ -213,6 +224,12 @@ func (l *Claims) ReleaseNode(node v1alpha1.NodeName) []Claim {
 func (l *Claims) ObserveNode(node v1alpha1.NodeName, before, state v1alpha1.NodeState, now time.Time) []Claim {
 	if state != v1alpha1.StateStandby {
 		delete(l.startRequested, node)
+	}
+	switch {
+	case state == v1alpha1.StateStandby && before == v1alpha1.StateStarting:
+		l.uncountStart(node) // the cloud never accepted it: else the node would have to be stopped
+	case state != v1alpha1.StateStandby && state != v1alpha1.StateStarting:
+		delete(l.counted, node)
 	}
 	switch state {
 	case v1alpha1.StateRunning:
@@ -265,7 +282,7 @@ func (l *Claims) SetPublished(node v1alpha1.NodeName, names []types.UID) []Claim
 func (l *Claims) RecordObservedStart(node v1alpha1.NodeName, pool v1alpha1.PoolName, now time.Time) {
 	// Otherwise the start is ours, and has failed before the cluster state showed it.
 	if !l.startRequested[node] && !now.Before(l.backingOff[node]) {
-		l.recordStart(pool, now)
+		l.recordStart(node, pool, now)
 	}
 }
 

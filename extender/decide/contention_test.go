@@ -167,6 +167,49 @@ func TestStartBudget(t *testing.T) {
 	want(big("4"), at(6*time.Minute), Started, nodes...)
 }
 
+// TestAStartThatTheCloudNeverAcceptedIsNotCounted: one start is allowed, and a second pod waits for
+// the budget.
+func TestAStartThatTheCloudNeverAcceptedIsNotCounted(t *testing.T) {
+	const standbyState, starting = v1alpha1.StateStandby, v1alpha1.StateStarting
+	through := func(states ...v1alpha1.NodeState) func(*Claims) {
+		return func(l *Claims) {
+			for i, s := range states[1:] {
+				l.ObserveNode("n0", states[i], s, epoch())
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		happens func(*Claims)
+		returns bool
+	}{
+		"refused":                       {through(standbyState, starting, standbyState), true},
+		"given up before it was asked":  {func(l *Claims) { l.ReleaseNode("n0") }, true},
+		"given up, and seen afterwards": {func(l *Claims) { l.ReleaseNode("n0"); through(standbyState, starting, standbyState)(l) }, true},
+		"under way":                     {through(standbyState, starting, starting), false},
+		"it ran":                        {through(standbyState, starting, v1alpha1.StateRunning, v1alpha1.StateStopping, standbyState), false},
+		"it had to be stopped":          {through(standbyState, starting, v1alpha1.StateStopping, standbyState), false},
+		"it ran, and its end was missed": {through(standbyState, starting, v1alpha1.StateRunning, standbyState, starting,
+			v1alpha1.StateStopping), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewClaims()
+			big := func(name string) *corev1.Pod { return pod(name, asking("cpu", "4")) }
+			claimed(t, l, []*Node{standby("n0", budgetOf(1))}, big("first"))
+			next := standby("n1", budgetOf(1))
+			if d := l.Decide(ask(big("second"), next), epoch()); d.Kind != Unavailable {
+				t.Fatalf("verdict %s, want %s", d.Kind, Unavailable)
+			}
+			c.happens(l)
+			if got := l.ExpireBackoffs(epoch()); got != c.returns {
+				t.Errorf("the end of the limit is told: %v, want %v", got, c.returns)
+			}
+			if d := l.Decide(ask(big("second"), next), epoch()); (d.Kind == Started) != c.returns {
+				t.Errorf("verdict %s", d.Kind)
+			}
+		})
+	}
+}
+
 // TestRebudget: a larger budget brings back the pods that the smaller one kept waiting, once and
 // not at the end of the window.
 func TestRebudget(t *testing.T) {

@@ -90,7 +90,7 @@ func (l *Claims) assume(pod types.UID, d *Decision, now time.Time) {
 	}
 	if d.Kind == Started {
 		l.startRequested[d.Claim.Node] = true
-		l.recordStart(d.Claim.Pool, now)
+		l.recordStart(d.Claim.Node, d.Claim.Pool, now)
 	}
 	maps.Copy(l.limited, d.Limited)
 	if d.Kind == Unavailable || d.Kind == NotOurs {

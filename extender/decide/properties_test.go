@@ -26,20 +26,21 @@ type world struct {
 	bound  map[v1alpha1.NodeName][]*corev1.Pod
 	pods   []*corev1.Pod
 	log    []string
-	// starts are when each pool's nodes were started.
+	// starts are when each pool's nodes were started, unmade those of nodes that may not have been.
 	starts map[v1alpha1.PoolName][]time.Time
+	unmade map[v1alpha1.NodeName]time.Time
 }
 
 const (
 	worldNodes = 5
 	worldPods  = 12
 	// worldBudget bounds each pool's starts, and is used up now and then.
-	worldBudget = 4
+	worldBudget = 2
 )
 
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, ledger: NewClaims(), now: epoch(), bound: map[v1alpha1.NodeName][]*corev1.Pod{},
-		starts: map[v1alpha1.PoolName][]time.Time{}}
+		starts: map[v1alpha1.PoolName][]time.Time{}, unmade: map[v1alpha1.NodeName]time.Time{}}
 	for i := range worldNodes {
 		w.nodes = append(w.nodes, standby(fmt.Sprintf("n%d", i), inPool(v1alpha1.PoolName(fmt.Sprintf("p%d", i%2)),
 			int32(i%3)), budgetOf(worldBudget)))
@@ -93,6 +94,9 @@ func (w *world) step(fate byte) {
 		if int(fate>>4)%2 == 0 {
 			w.ledger.ReleaseNode(n.Name)
 			w.logf("failed %s", n.Name)
+			if n.State == v1alpha1.StateStandby {
+				w.notMade(n)
+			}
 		} else {
 			w.adopt(p, n)
 		}
@@ -120,6 +124,24 @@ func (w *world) turn(n *Node, from, to v1alpha1.NodeState) {
 	w.replace(&is)
 	w.ledger.ObserveNode(n.Name, from, to, w.now)
 	w.logf("%s %s -> %s", n.Name, from, to)
+	switch {
+	case from == v1alpha1.StateStarting && to == v1alpha1.StateStandby:
+		w.notMade(n)
+	case to != v1alpha1.StateStarting:
+		delete(w.unmade, n.Name)
+	}
+}
+
+// notMade: the last start of the node was not made.
+func (w *world) notMade(n *Node) {
+	at, ok := w.unmade[n.Name]
+	if !ok {
+		return
+	}
+	delete(w.unmade, n.Name)
+	if i := slices.Index(w.starts[n.Pool], at); i >= 0 {
+		w.starts[n.Pool] = slices.Delete(w.starts[n.Pool], i, i+1)
+	}
 }
 
 func (w *world) replace(n *Node) {
@@ -210,13 +232,14 @@ func (w *world) gaveWay(p *corev1.Pod, d Decision) {
 	}
 }
 
-// spent counts the starts: no pool has more within the window than its budget.
+// spent counts the starts that are made: no pool has more within the window than its budget.
 func (w *world) spent(d Decision) {
 	if d.Kind != Started {
 		return
 	}
 	recent := slices.DeleteFunc(w.starts[d.Claim.Pool], func(at time.Time) bool { return w.now.Sub(at) >= BudgetWindow })
 	w.starts[d.Claim.Pool] = append(recent, w.now)
+	w.unmade[d.Claim.Node] = w.now
 	if n := len(w.starts[d.Claim.Pool]); n > worldBudget {
 		w.fail("%d starts of pool %s within %s", n, d.Claim.Pool, BudgetWindow)
 	}
@@ -355,7 +378,7 @@ func TestInvariantsHoldOverRandomLives(t *testing.T) {
 	for _, what := range []string{
 		": pass ", "pass-claimed", ": joined", ": started", ": reclaimed", ": waiting", "squeezed out [pod", "overdue [pod",
 		"expired true", ": false",
-		": true", "nominated", "start budget of 4", "among the pending pods", "displaced [pod",
+		": true", "nominated", "start budget of", "among the pending pods", "displaced [pod",
 	} {
 		if !strings.Contains(lived, what) {
 			t.Errorf("no life had %q in it", what)

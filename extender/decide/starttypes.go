@@ -80,7 +80,7 @@ func (l *Claims) ReleaseMisfits(n *Node) []Claim {
 		out = append(out, c)
 	}
 	if len(out) > 0 && len(l.on(n.Name)) == 0 {
-		delete(l.startRequested, n.Name) // none is left to start it for
+		l.neverRequested(n.Name) // none is left to start it for
 	}
 	sortClaims(out)
 	return out
