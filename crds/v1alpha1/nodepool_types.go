@@ -299,9 +299,9 @@ type ScaleUp struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms)){1,4})$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="readyTimeout must be a duration from 1s to 1h, such as 5m"
 	// +optional
 	ReadyTimeout *Duration `json:"readyTimeout,omitempty"`
-	// StartBudget is the largest number of starts of this pool in 5 minutes. 1 to 10000; unset:
-	// poolSize. It bounds what pods can cost that wake nodes in vain. While it is used up the
-	// condition StartsLimited is True.
+	// StartBudget is the largest number of starts of this pool in 5 minutes, without those that the
+	// cloud refuses. 1 to 10000; unset: poolSize. It bounds what pods can cost that wake nodes in
+	// vain. While it is used up the condition StartsLimited is True.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional

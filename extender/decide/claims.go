@@ -225,12 +225,7 @@ func (l *Claims) ObserveNode(node v1alpha1.NodeName, before, state v1alpha1.Node
 	if state != v1alpha1.StateStandby {
 		delete(l.startRequested, node)
 	}
-	switch {
-	case state == v1alpha1.StateStandby && before == v1alpha1.StateStarting:
-		l.uncountStart(node) // the cloud never accepted it: else the node would have to be stopped
-	case state != v1alpha1.StateStandby && state != v1alpha1.StateStarting:
-		delete(l.counted, node)
-	}
+	l.settleStart(node, before, state)
 	switch state {
 	case v1alpha1.StateRunning:
 		delete(l.backingOff, node)
@@ -258,6 +253,17 @@ func (l *Claims) ObserveNode(node v1alpha1.NodeName, before, state v1alpha1.Node
 		return l.dropAll(node)
 	}
 	return nil
+}
+
+// settleStart takes in whether the cloud has accepted the node's last start: a node that it started
+// has to be stopped before it is standby again.
+func (l *Claims) settleStart(node v1alpha1.NodeName, before, state v1alpha1.NodeState) {
+	switch {
+	case state == v1alpha1.StateStandby && before == v1alpha1.StateStarting:
+		l.uncountStart(node)
+	case state != v1alpha1.StateStandby && state != v1alpha1.StateStarting:
+		delete(l.counted, node)
+	}
 }
 
 // SetPublished takes in the claims that the annotation of a starting Node names. It returns the
