@@ -81,7 +81,7 @@ func (l *loneRefusals) out(offering string, now time.Time) error {
 
 // send implements the send of a batcher.
 func (m many) send(ctx context.Context, ids []string, report func(string, nothing, error)) (func(), error) {
-	s := &search{many: m, report: func(id string, err error) { report(id, nothing{}, err) }}
+	s := &search{many: m, report: func(id string, err error) { report(id, nothing{}, err) }, probed: map[string]bool{}}
 	if ids = s.leaveOut(ctx, ids); len(ids) == 0 {
 		return nil, nil
 	}
@@ -105,6 +105,9 @@ type search struct {
 	untried []string
 	// denied counts the refusals for missing permission.
 	denied int
+	// probed are the offerings that were out for several instances, and of which single ones were
+	// tried.
+	probed map[string]bool
 }
 
 func (s *search) run(ctx context.Context, ids []string, err error) {
@@ -183,6 +186,8 @@ func (s *search) bisect(ctx context.Context, ids []string, err error) {
 		s.markFailed(ctx, ids[0], err)
 	case s.mixed(ids):
 		s.byOffering(ctx, ids, err)
+	case runsOut(err) && !s.probed[s.offering(ids[0])]:
+		s.byProbes(ctx, ids, err)
 	default:
 		s.byHalves(ctx, ids, err)
 	}
@@ -247,4 +252,23 @@ func (s *search) byHalves(ctx context.Context, ids []string, err error) {
 		return
 	}
 	s.bisect(ctx, second, err)
+}
+
+// byProbes tries single instances of an offering that has no room for all, or none for one of them:
+// as a rule it has none at all, and after a few refusals the others need no call.
+func (s *search) byProbes(ctx context.Context, ids []string, err error) {
+	s.probed[s.offering(ids[0])] = true
+	refusal := s.try(ctx, ids[:1])
+	if refusal == nil {
+		s.bisect(ctx, ids[1:], err)
+		return
+	}
+	for refusal != nil {
+		s.bisect(ctx, ids[:1], refusal)
+		if ids = s.leaveOut(ctx, ids[1:]); len(ids) == 0 {
+			return
+		}
+		refusal = s.try(ctx, ids[:1])
+	}
+	s.untried = append(s.untried, ids[1:]...) // the refusal was about those that were refused alone
 }
