@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -166,22 +167,24 @@ func (s *State) typeToStart(n *corev1.Node, pool *v1alpha1.NodePool, now time.Ti
 	return s.claims.StartsAs(n, class.UsableTypes(), s.types.refused[v1alpha1.NodeName(n.Name)], now)
 }
 
-// asStarted is the Node as it is when its instance has started: as another type, where changes says
-// so or where that was written already. The caller holds mu.
+// asStarted is the Node as it is when its instance has started: as another type than it was when it
+// last ran, where changes says so or where that was written already. The caller holds mu.
 func (s *State) asStarted(n *corev1.Node, pool *v1alpha1.NodePool) (is *corev1.Node, changes bool) {
+	own := n.Labels[corev1.LabelInstanceTypeStable]
+	kind := own
 	switch v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) {
 	case v1alpha1.StateStarting:
-		if kind := n.Annotations[v1alpha1.AnnotationInstanceType]; kind != "" {
-			return decide.OfType(n, kind, s.leastOf(pool, kind)), false
-		}
+		kind = cmp.Or(n.Annotations[v1alpha1.AnnotationInstanceType], own)
 	case v1alpha1.StateStandby:
-		kind := s.typeToStart(n, pool, s.now())
-		if kind != "" && kind != n.Labels[corev1.LabelInstanceTypeStable] {
-			return decide.OfType(n, kind, s.leastOf(pool, kind)), true
-		}
+		kind = cmp.Or(s.typeToStart(n, pool, s.now()), own)
+		changes = kind != own
 	default:
+		return n, false
 	}
-	return n, false
+	if kind == "" || kind == own && decide.ReportsItsType(n) {
+		return n, false
+	}
+	return decide.OfType(n, kind, s.leastOf(pool, kind)), changes
 }
 
 // leastOf is the smallest allocatable that a Node of the pool's class and of the type reports; where
@@ -236,11 +239,15 @@ func (s *State) retype(now time.Time) {
 	}
 }
 
-// releaseMisfits ends the claims on a node that is another type now, or will be, for which it is the
-// wrong one. The caller holds mu.
+// releaseMisfits ends the claims on a node that is another type now, or will be, or that turns out
+// smaller while it starts, for which it is the wrong one. The caller holds mu.
 func (s *State) releaseMisfits(old, n *decide.Node, now time.Time) {
-	if old == nil || n.InService() ||
-		old.Labels[corev1.LabelInstanceTypeStable] == n.Labels[corev1.LabelInstanceTypeStable] {
+	if old == nil || n.InService() {
+		return
+	}
+	is, was := n.Allocatable, old.Allocatable
+	isSmaller := n.State == v1alpha1.StateStarting && (is.MilliCPU < was.MilliCPU || is.Memory < was.Memory)
+	if !isSmaller && old.Labels[corev1.LabelInstanceTypeStable] == n.Labels[corev1.LabelInstanceTypeStable] {
 		return
 	}
 	s.claimsEnded(s.claims.ReleaseMisfits(n), now)

@@ -226,6 +226,47 @@ func TestWhatIsKnownOfAType(t *testing.T) {
 	}
 }
 
+// TestANodeThatTurnsOutSmaller: claims on a node that starts as another type, of which nothing was
+// known. Those that do not fit end when its kubelet reports, and not once it is open.
+func TestANodeThatTurnsOutSmaller(t *testing.T) {
+	v := newTypedView()
+	intent := func(n *corev1.Node) {
+		n.Annotations = map[string]string{v1alpha1.AnnotationInstanceType: "b", v1alpha1.AnnotationClaims: "x,y"}
+	}
+	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+	for _, pod := range []*corev1.Pod{small("x"), small("y")} {
+		v.SetPod(pod)
+		claimFor(t, v.State, v.claims, pod, "n")
+	}
+	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), intent))
+	if len(v.lost) != 0 {
+		t.Fatalf("set-up: claims of %v ended", v.lost)
+	}
+	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), intent, func(n *corev1.Node) {
+		n.Status.Allocatable["cpu"] = resource.MustParse("1500m")
+	}))
+	if len(v.lost) != 1 || len(v.ClaimsOn("n")) != 1 {
+		t.Errorf("claims of %v ended, %d are left, want one of each", v.lost, len(v.ClaimsOn("n")))
+	}
+}
+
+// TestANodeThatHasNotRunAsItsType: it was larger when it last ran, and reports that still.
+func TestANodeThatHasNotRunAsItsType(t *testing.T) {
+	returned := func(n *corev1.Node) {
+		n.Status.Allocatable["cpu"] = resource.MustParse("6")
+		n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: `{"example.com/card":"1"}`}
+	}
+	for _, state := range []v1alpha1.NodeState{v1alpha1.StateStandby, v1alpha1.StateStarting} {
+		v := newTypedView()
+		v.SetNode(poolNode("n", state, inZ("a"), returned))
+		v.SetNode(poolNode("x", v1alpha1.StateRunning, inZ("a")))
+		v.SetNode(poolNode("n", state, inZ("a"), returned, func(n *corev1.Node) { n.ResourceVersion = "2" }))
+		if got := lookUp(v.State, "n")[0].Allocatable.MilliCPU; got != 4000 {
+			t.Errorf("a %s node has %dm cpu, want 4000m", state, got)
+		}
+	}
+}
+
 // TestReturnsToTheFirstType: a standby node of type b.
 func TestReturnsToTheFirstType(t *testing.T) {
 	trunk := func(n *corev1.Node) { n.Status.Allocatable["vpc.amazonaws.com/pod-eni"] = resource.MustParse("9") }

@@ -181,11 +181,11 @@ func (s *State) SetNode(n *corev1.Node) {
 		return
 	}
 	s.observe(node, before, published, now)
-	s.releaseMisfits(old, node, now)
 	s.releaseOverflow(node, now)
 	for _, pod := range adopt {
 		s.adopt(pod, name, now)
 	}
+	s.releaseMisfits(old, node, now) // also claims that the Node names
 	for _, o := range slotsOf {
 		s.adoptSlots(o, now)
 	}

@@ -122,16 +122,17 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 	return n
 }
 
-// allocatable is what the node offers when it runs: what was recorded at its stop where that is
-// more than what it says now, because a kubelet reports 0 of each extended resource until the
-// device plugin is back.
+// allocatable is what the node offers when it runs: of devices what was recorded at its stop where
+// that is more than what it says now, because a kubelet reports 0 of each until the device plugin is
+// back. Of the rest it may have less since, as another type.
 func allocatable(node *corev1.Node) corev1.ResourceList {
 	recorded, err := v1alpha1.ParseResources(node.Annotations[v1alpha1.AnnotationAllocatableAtStop])
 	if err != nil || len(recorded) == 0 || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
 		return node.Status.Allocatable
 	}
 	for name, quantity := range node.Status.Allocatable {
-		if before, ok := recorded[name]; !ok || before.Cmp(quantity) < 0 {
+		before, ok := recorded[name]
+		if isDevice := strings.Contains(string(name), "/"); !ok || !isDevice || before.Cmp(quantity) < 0 {
 			recorded[name] = quantity
 		}
 	}

@@ -199,9 +199,9 @@ func TestOutdatedTaints(t *testing.T) {
 }
 
 // A kubelet reports 0 of each device until its plugin registers again: what counts is what was
-// there before the stop.
+// there before the stop. Of cpu it reports what the machine has, which may be another type by now.
 func TestNodeOfAllocatable(t *testing.T) {
-	recorded := annotated(v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(list("cpu", "4",
+	recorded := annotated(v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(list("cpu", "6",
 		"example.com/gpu", "2")))
 	for name, c := range map[string]struct {
 		node *corev1.Node

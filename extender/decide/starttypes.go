@@ -84,10 +84,24 @@ func (l *Claims) ReleaseMisfits(n *Node) []Claim {
 	return out
 }
 
+// ReportsItsType reports whether what the Node says that it offers is of the type that it is: no
+// longer where its instance became another type and has not run since. What was recorded at its stop
+// is of devices alone then.
+func ReportsItsType(node *corev1.Node) bool {
+	text, isRecorded := node.Annotations[v1alpha1.AnnotationAllocatableAtStop]
+	if !isRecorded || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
+		return true
+	}
+	recorded, err := v1alpha1.ParseResources(text)
+	_, isWhole := recorded[corev1.ResourceCPU]
+	return err != nil || isWhole
+}
+
 // Least lowers what is known to be allocatable on nodes of one type to what the Node has. A Node
 // that becomes another type still reports what the type before had.
 func Least(least corev1.ResourceList, node *corev1.Node) corev1.ResourceList {
-	if len(node.Status.Allocatable) == 0 || node.Annotations[v1alpha1.AnnotationInstanceType] != "" {
+	if len(node.Status.Allocatable) == 0 || node.Annotations[v1alpha1.AnnotationInstanceType] != "" ||
+		!ReportsItsType(node) {
 		return least
 	}
 	if least == nil {

@@ -190,6 +190,8 @@ func TestTheLeastOfAType(t *testing.T) {
 		typedNode("a", having("cpu", "3900m", "memory", "16Gi", "example.com/card", "1")),
 		// It is not the type yet.
 		typedNode("a", having("cpu", "1"), nodeAnnotated(v1alpha1.AnnotationInstanceType, "a")),
+		// It was made the type, and has not run since.
+		typedNode("a", having("cpu", "1"), nodeAnnotated(v1alpha1.AnnotationAllocatableAtStop, `{}`)),
 	} {
 		least = Least(least, n)
 	}

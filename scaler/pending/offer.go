@@ -60,12 +60,14 @@ func inZoneOf(labels map[string]string, zone string) map[string]string {
 }
 
 // patternOf is the first of the nodes that is of the class's first type, which launches try first,
-// else the first of all; nil for none.
+// and that has run as it, else the first of all; nil for none.
 func (o Offer) patternOf(nodes []*corev1.Node) *corev1.Node {
 	if len(nodes) == 0 {
 		return nil
 	}
-	at := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return !o.isOfAnotherType(n) })
+	at := slices.IndexFunc(nodes, func(n *corev1.Node) bool {
+		return !o.isOfAnotherType(n) && decide.ReportsItsType(n)
+	})
 	return nodes[max(at, 0)]
 }
 
@@ -86,8 +88,12 @@ func newNode(pool *v1alpha1.NodePool, is *corev1.Node, o Offer) (n *corev1.Node,
 		if recorded := is.Annotations[v1alpha1.AnnotationAllocatableAtStop]; recorded != "" {
 			n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: recorded}
 		}
-		if o.isOfAnotherType(is) {
+		switch {
+		case o.isOfAnotherType(is):
 			asFirstType(n, o.Promised)
+		case !decide.ReportsItsType(is) && o.Promised != nil: // what it reports is of the type before
+			n.Status.Allocatable = n.Status.Allocatable.DeepCopy()
+			maps.Copy(n.Status.Allocatable, o.Promised.Status.Allocatable)
 		}
 	case o.Promised != nil:
 		n.Labels, n.Status.Allocatable = maps.Clone(o.Promised.Labels), o.Promised.Status.Allocatable

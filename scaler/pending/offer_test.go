@@ -63,3 +63,38 @@ func TestANewNodeIsOfTheFirstType(t *testing.T) {
 		})
 	}
 }
+
+// TestANewNodeIsNotLikeOneThatRanAsAnotherType: what a node that has returned to the first type reports
+// is of the type before, less than the first type has or more.
+func TestANewNodeIsNotLikeOneThatRanAsAnotherType(t *testing.T) {
+	node := func(cpu, record string) *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Labels:      map[string]string{corev1.LabelInstanceTypeStable: "m5.large"},
+				Annotations: map[string]string{v1alpha1.AnnotationAllocatableAtStop: record},
+			},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
+		}
+	}
+	promised := node("2", "")
+	for name, c := range map[string]struct {
+		nodes    []*corev1.Node
+		promised *corev1.Node
+		cpu      string
+		whole    bool
+	}{
+		"another one has run as it": {[]*corev1.Node{node("3", `{}`), node("1900m", `{"cpu":"1900m"}`)}, promised,
+			"1900m", true},
+		"none has, it was larger":    {[]*corev1.Node{node("3", `{}`)}, promised, "2", true},
+		"none has, it was smaller":   {[]*corev1.Node{node("1", `{}`)}, promised, "2", true},
+		"the class promises nothing": {[]*corev1.Node{node("3", `{}`)}, nil, "3", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Offer{Promised: c.promised}
+			n, whole := newNode(&v1alpha1.NodePool{}, o.patternOf(c.nodes), o)
+			if got := n.Status.Allocatable.Cpu(); got.Cmp(resource.MustParse(c.cpu)) != 0 || whole != c.whole {
+				t.Errorf("cpu %s, whole %t, want %s and %t", got, whole, c.cpu, c.whole)
+			}
+		})
+	}
+}

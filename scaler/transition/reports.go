@@ -3,11 +3,13 @@ package transition
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -83,6 +85,16 @@ func raiseAllocatable(n, is *corev1.Node) {
 		}
 	}
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationAllocatableAtStop, v1alpha1.FormatResources(most))
+}
+
+// recordDevicesAlone drops what was recorded of the rest: it is that of the type before.
+func recordDevicesAlone(is *corev1.Node) {
+	recorded, err := v1alpha1.ParseResources(is.Annotations[v1alpha1.AnnotationAllocatableAtStop])
+	if err != nil || len(recorded) == 0 {
+		return
+	}
+	maps.DeleteFunc(recorded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !isDevice(name) })
+	is.Annotations[v1alpha1.AnnotationAllocatableAtStop] = v1alpha1.FormatResources(recorded)
 }
 
 // isDevice reports whether a device plugin offers the resource. The kubelet may reserve a little

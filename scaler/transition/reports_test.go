@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -192,5 +193,28 @@ func TestAStartGivenUpWithoutAStrike(t *testing.T) {
 	if Failures(n) != 1 || n.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" ||
 		n.Annotations[v1alpha1.AnnotationStopIntent] == "" {
 		t.Errorf("annotations %v, want one failure, a back-off and the intent to stop", n.Annotations)
+	}
+}
+
+// TestWhatWasRecordedIsOfTheTypeBefore: of a node that becomes another type only devices stand.
+func TestWhatWasRecordedIsOfTheTypeBefore(t *testing.T) {
+	for name, c := range map[string]struct{ record, want string }{
+		"with a device":       {`{"cpu":"4","example.com/gpu":"8"}`, `{"example.com/gpu":"8"}`},
+		"without":             {`{"cpu":"4"}`, `{}`},
+		"nothing is recorded": {"", ""},
+		"not written by us":   {"{", "{"},
+	} {
+		for step, patch := range map[string]func(*corev1.Node) Patch{
+			"a start":  func(n *corev1.Node) Patch { return Starting(n, nil, nil, "b", epoch()) },
+			"a return": func(n *corev1.Node) Patch { return OfType(n, "b") },
+		} {
+			n := registered()
+			n.Labels[v1alpha1.LabelState] = string(v1alpha1.StateStandby)
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationAllocatableAtStop, c.record)
+			n = apply(t, n, patch(n))
+			if got := n.Annotations[v1alpha1.AnnotationAllocatableAtStop]; got != c.want {
+				t.Errorf("%s, %s: %s is recorded, want %s", name, step, got, c.want)
+			}
+		}
 	}
 }

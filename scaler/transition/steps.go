@@ -222,6 +222,7 @@ func OfType(n *corev1.Node, kind string) Patch {
 func setType(is *corev1.Node, kind string) {
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationInstanceType, kind)
 	v1alpha1.SetInstanceType(is.Labels, kind)
+	recordDevicesAlone(is)
 }
 
 // typeShown takes in the type that the cloud shows of the instance. Nodes without a label of their
