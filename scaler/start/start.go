@@ -425,7 +425,7 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 		}
 		return s.recordRefusal(ctx, name, refusedStart{why: RefusedStopping, reason: v1alpha1.ReasonStartFailed,
 			words: err.Error(), until: s.now().Add(decide.BackoffAfterRefusal)})
-	case provider.IsInvalidConfig(err) && node.Annotations[v1alpha1.AnnotationInstanceType] != "":
+	case provider.IsInvalidConfig(err) && s.startsAsFallback(node):
 		return s.startRefusedAsType(ctx, node, err)
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
 		s.forget(name)

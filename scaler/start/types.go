@@ -1,8 +1,10 @@
 package start
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,11 +83,19 @@ func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
 	return open.changedTo
 }
 
-// startRefusedAsType ends a start that the cloud refuses to an instance that was made another type: it
-// finds some things wrong only then.
+// startsAsFallback reports whether the instance was made another type for this start, or is of one of
+// the class's fallback types already.
+func (s *Starter) startsAsFallback(node *corev1.Node) bool {
+	at := slices.Index(s.state.TypesOf(v1alpha1.NodeName(node.Name)), node.Labels[corev1.LabelInstanceTypeStable])
+	return at > 0 || node.Annotations[v1alpha1.AnnotationInstanceType] != ""
+}
+
+// startRefusedAsType ends a start that the cloud refuses to an instance of its type: it finds some
+// things wrong only then. The instance is of that type, whatever reads that lag still show.
 func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why error) error {
-	s.state.RefuseType(v1alpha1.NodeName(node.Name), node.Annotations[v1alpha1.AnnotationInstanceType])
-	return s.changeRefused(ctx, node, why)
+	kind := cmp.Or(node.Annotations[v1alpha1.AnnotationInstanceType], node.Labels[corev1.LabelInstanceTypeStable])
+	s.state.RefuseType(v1alpha1.NodeName(node.Name), kind)
+	return s.recordTypeRefusal(ctx, node, kind, why)
 }
 
 // changeRefused ends a start as another type that the cloud refuses. What type the instance has is
@@ -95,9 +105,15 @@ func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why erro
 	if err != nil {
 		return err // the call is made again, and refused again
 	}
-	return s.recordRefusal(ctx, v1alpha1.NodeName(node.Name), refusedStart{
-		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: instance.Type,
-		until: s.restFor(v1alpha1.NodeName(node.Name), s.now().Add(decide.BackoffAfterRefusal)),
+	return s.recordTypeRefusal(ctx, node, instance.Type, why)
+}
+
+// recordTypeRefusal ends a start as another type. kind is what the instance is.
+func (s *Starter) recordTypeRefusal(ctx context.Context, node *corev1.Node, kind string, why error) error {
+	name := v1alpha1.NodeName(node.Name)
+	return s.recordRefusal(ctx, name, refusedStart{
+		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: kind,
+		until: s.restFor(name, s.now().Add(decide.BackoffAfterRefusal)),
 	})
 }
 

@@ -50,6 +50,8 @@ type typed struct {
 	dry               map[string]bool
 	quota             []string
 	noChange, noStart func(id, kind string) error
+	// shows is the type that the cloud's reads show of every instance; "" for its own.
+	shows string
 }
 
 func newTyped(t *testing.T, nodes ...*corev1.Node) *typed {
@@ -167,7 +169,11 @@ func (r *typed) ChangeInstanceType(_ context.Context, id, kind string) error {
 func (r *typed) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &provider.Instance{ID: v1alpha1.InstanceID(id), Type: r.kinds[id]}, nil
+	kind := r.kinds[id]
+	if r.shows != "" {
+		kind = r.shows
+	}
+	return &provider.Instance{ID: v1alpha1.InstanceID(id), Type: kind}, nil
 }
 
 // run has Starter and Placer work while f runs, until nothing is left to do now.
@@ -317,6 +323,43 @@ func TestAStartThatIsRefusedForTheNewType(t *testing.T) {
 		r.run(func() { r.pend(); synctest.Wait() })
 		r.want("start i-x1 as a", "change i-x1 to b", "start i-x1 as b", "change i-x1 to c", "start i-x1 as c")
 		r.is("x1", v1alpha1.StateStarting, "c")
+	})
+}
+
+// The cloud's reads show a change only a while later: what it just accepted counts.
+func TestAStartThatIsRefusedBeforeReadsShowTheType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1))
+		r.dry["x/a"], r.dry["x/c"], r.shows = true, true, "a"
+		r.noStart = func(string, string) error {
+			return &provider.InvalidConfigError{Field: "instance", Reason: "the type needs ENA"}
+		}
+		r.state.MarkOfferingUnavailable(decide.Offering{Zone: "x", Type: "c"}, time.Now())
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", "change i-x1 to b", "start i-x1 as b")
+		n := &corev1.Node{}
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "x1"}, n); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Labels[corev1.LabelInstanceTypeStable]; got != "b" || n.Annotations[v1alpha1.AnnotationStartFailures] != "" {
+			t.Errorf("the Node says type %q, and annotations %v", got, n.Annotations)
+		}
+	})
+}
+
+// An instance that is of a fallback type already is no more at fault.
+func TestAStartThatIsRefusedForATypeOfTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "b", 1))
+		r.noStart = func(_, kind string) error {
+			if kind == "b" {
+				return &provider.InvalidConfigError{Field: "instance", Reason: "the type needs ENA"}
+			}
+			return nil
+		}
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as b", "change i-x1 to a", "start i-x1 as a")
+		r.is("x1", v1alpha1.StateStarting, "a")
 	})
 }
 
