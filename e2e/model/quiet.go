@@ -23,7 +23,7 @@ const (
 // calm ends all faults. What they have left behind stays.
 func (w *World) calm() {
 	w.rules.listen()
-	w.trouble = trouble{scarce: map[string]time.Time{}, regions: map[string]time.Time{}, lag: 2 * time.Second}
+	w.trouble = noTrouble(2 * time.Second)
 	w.note("all faults end")
 	for _, p := range w.processes {
 		p.crashIn = 0
@@ -121,7 +121,9 @@ func (w *World) couldServe(p *corev1.Pod) string {
 			}
 			nodes++
 			switch s := stateOf(n); {
-			case s == v1alpha1.StateRunning && w.used(n.Name, p)+cpuOf(p) > nodeCPU:
+			case s == v1alpha1.StateRunning && w.used(n.Name, p)+cpuOf(p) > w.coresOn(n):
+			case s != v1alpha1.StateRunning && cpuOf(p)+w.beside() > n.Status.Allocatable.Cpu().Value():
+				// It was another type when it last ran, and nothing else is known of it.
 			case !selects(p, n): // made when the pool had another template
 			case !w.suitsAtRest(p, n):
 			default:
@@ -151,6 +153,9 @@ func (w *World) restless() string {
 		if n := p.state.ClaimCount(); n > 0 {
 			return fmt.Sprintf("%d claims stand though no pod waits", n)
 		}
+	}
+	if why := w.typesAtRest(); why != "" {
+		return why
 	}
 	return w.halves()
 }

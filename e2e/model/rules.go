@@ -35,6 +35,7 @@ type rules struct {
 	groupRules
 	ownerRules
 	pauseRules
+	typeRules
 }
 
 type sized struct {
@@ -52,6 +53,9 @@ func newRules(w *World) *rules {
 func (r *rules) afterStep() {
 	for _, p := range r.w.processes {
 		p.settle()
+	}
+	if len(r.w.processes) > 1 {
+		r.crowded = r.w.now
 	}
 	if r.w.now.Sub(r.checked) < 5*time.Second {
 		return
@@ -79,7 +83,7 @@ func (r *rules) troubled() bool {
 		t.anyRegionDown(now) || len(r.w.processes) != 1 {
 		return true
 	}
-	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || len(t.scarce) > 0
+	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || len(t.scarce)+len(t.dry)+len(t.quotas) > 0
 }
 
 // changed is called for each write to the API server.
@@ -313,6 +317,7 @@ func (r *rules) started(i *instance) {
 	if r.w.logger && r.w.now.Sub(r.w.loggerAt) < time.Minute {
 		return // a claim from before the DaemonSet came may not fit any more, and another node is started for it
 	}
+	r.claimsByType(i, n)
 	claims := claimsOn(n)
 	starting := 0
 	for _, o := range r.w.api.nodes() {
@@ -320,7 +325,7 @@ func (r *rules) started(i *instance) {
 			continue
 		}
 		starting++
-		if o.Name == n.Name {
+		if o.Name == n.Name || r.tooSmall(o) {
 			continue
 		}
 		for _, uid := range claimsOn(o) {
