@@ -351,8 +351,10 @@ bench-diff: ## Compare the Go benchmarks of the pure packages here with those at
 # Apart from `make test`, because these take minutes, and ask Debian and Ubuntu for packages.
 .PHONY: starts
 starts: RECORD_IN := $(RECORDS)/starts
-starts: bin/check ## Boot machines of the family Kubeadm twice, by real systemd and cloud-init (minutes at first; needs the network, root and Debian)
+starts: bin/check controlplane ## Start 200 of 250 stopped instances whose type has run out, and boot machines of the family Kubeadm twice, by real systemd and cloud-init (minutes at first; needs the network, root and Debian)
 	@rm -rf $(RECORD_IN)
+	@$(call RUN,e2e,othertype) -- -p 1 -count=1 -v -timeout $(TIMEOUT) $(TESTFLAGS) -run '^TestStartsAsAnotherType$$' ./suites/ec2 \
+	  -args -standby 250 -starts 200
 	@$(call RUN,e2e/stacks,secondboot) -- -p 1 -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) -run '^TestSecondBoot' ./nodeimage
 	bin/check results -command 'make starts' -records $(RECORD_IN)
 

@@ -100,8 +100,8 @@ type TypeChanger interface {
 	// IncorrectState (it is not stopped), InvalidConfig (the type is none for this instance),
 	// Unauthorized, RateLimit.
 	ChangeInstanceType(ctx context.Context, instanceID, instanceType string) error
-	// SharesQuota reports whether instances of the two types count against one quota of the account, so
-	// that where it is used up neither helps.
+	// SharesQuota reports whether instances of the two types count against one quota of the
+	// account, so that where it is used up neither helps.
 	SharesQuota(one, other string) bool
 }
 

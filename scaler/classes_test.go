@@ -148,7 +148,7 @@ func TestAClassNamesTheTypesThatAreLeftOut(t *testing.T) {
 	second := v1alpha1.InstanceTypeStatus{Type: "m5a.large", Reason: "it has 4 GiB of memory, m5.large has 8"}
 	third := v1alpha1.InstanceTypeStatus{Type: "m6g.large", Reason: "it is arm64"}
 	usable := v1alpha1.InstanceTypeStatus{Type: "m5a.large", Usable: true}
-	both := "not launched: m5a.large (it has 4 GiB of memory, m5.large has 8), m6g.large (it is arm64); " +
+	both := "left out: m5a.large (it has 4 GiB of memory, m5.large has 8), m6g.large (it is arm64); " +
 		"status.instanceTypes has all"
 	for _, c := range []struct {
 		name    string
@@ -166,7 +166,7 @@ func TestAClassNamesTheTypesThatAreLeftOut(t *testing.T) {
 		{name: "the cloud does not answer", refusal: errors.New("timeout"), status: metav1.ConditionFalse,
 			message: both, events: 1}, // of Ready
 		{name: "one less", found: status(first, second), status: metav1.ConditionFalse,
-			message: "not launched: m5a.large (it has 4 GiB of memory, m5.large has 8); status.instanceTypes has all"},
+			message: "left out: m5a.large (it has 4 GiB of memory, m5.large has 8); status.instanceTypes has all"},
 		{name: "all match again", found: status(first, usable), status: metav1.ConditionTrue,
 			message: "instances may be of all types that the class names"},
 		{name: "no fallback types again", found: status()},
@@ -183,6 +183,43 @@ func TestAClassNamesTheTypesThatAreLeftOut(t *testing.T) {
 			t.Errorf("%s: events %v, want %d", c.name, events, c.events)
 		}
 	}
+}
+
+// TestATypeThatFailedAtStartsIsLeftOut: until the spec changes, also by a process that has not seen
+// it fail.
+func TestATypeThatFailedAtStartsIsLeftOut(t *testing.T) {
+	r := newRig(t, awsClass())
+	r.cloud.found.InstanceTypes = []v1alpha1.InstanceTypeStatus{
+		{Type: "m5.large", Usable: true}, {Type: "m5a.large", Usable: true}, {Type: "m6i.large", Usable: true}}
+	const why = "no kubelet reported"
+	want := func(name string, class *v1alpha1.AWSNodeClass, types ...v1alpha1.InstanceTypeStatus) {
+		t.Helper()
+		if diff := cmp.Diff(types, class.Status.InstanceTypes); diff != "" {
+			t.Errorf("%s: types (-want +got):\n%s", name, diff)
+		}
+	}
+	failed := v1alpha1.InstanceTypeStatus{Type: "m5a.large", Failed: true, Reason: why}
+	first, last := v1alpha1.InstanceTypeStatus{Type: "m5.large", Usable: true},
+		v1alpha1.InstanceTypeStatus{Type: "m6i.large", Usable: true}
+
+	loop := r.classLoop()
+	lookAtClass(t, r.api, loop)
+	loop.FailedTypes = func(string, int64) map[string]string { return map[string]string{"m5a.large": why} }
+	r.now = r.now.Add(time.Minute) // the cloud is not asked
+	class, _ := lookAtClass(t, r.api, loop)
+	want("it fails", class, first, failed, last)
+	if events := r.said(); len(events) != 1 || !strings.Contains(events[0], "InstanceTypesLeftOut") {
+		t.Errorf("events %v, want that a type is left out", events)
+	}
+	loop = r.classLoop()
+	class, _ = lookAtClass(t, r.api, loop)
+	want("another process asks the cloud", class, first, failed, last)
+	class.Generation = 2
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	class, _ = lookAtClass(t, r.api, loop)
+	want("the spec changes", class, first, v1alpha1.InstanceTypeStatus{Type: "m5a.large", Usable: true}, last)
 }
 
 // TestALongListOfLeftOutTypesFitsAnEvent: a reason may have 1024 bytes, as an event's whole text.

@@ -243,7 +243,9 @@ func TestANodeOfATypeThatItsClassDoesNotNameDrifts(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance, label string
 		ignored         bool
-		want            v1alpha1.StopReason
+		// refused: the cloud does not make the instance this type.
+		refused string
+		want    v1alpha1.StopReason
 	}{
 		"the first type":                   {instance: "m5.large", label: "m5.large"},
 		"a fallback type":                  {instance: "m5a.large", label: "m5a.large"},
@@ -252,7 +254,10 @@ func TestANodeOfATypeThatItsClassDoesNotNameDrifts(t *testing.T) {
 		"another one, by the label alone":  {label: "m4.large", want: v1alpha1.StopDrift},
 		"the label is old":                 {instance: "m5a.large", label: "m4.large"},
 		"not known":                        {},
-		"drift is ignored":                 {instance: "m4.large", ignored: true},
+		"it may not return to the first type": {instance: "m5a.large", label: "m5a.large", refused: "m5.large",
+			want: v1alpha1.StopDrift},
+		"it may not become another one": {instance: "m5a.large", label: "m5a.large", refused: "m6i.large"},
+		"drift is ignored":              {instance: "m4.large", ignored: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := awsClass()
@@ -271,6 +276,13 @@ func TestANodeOfATypeThatItsClassDoesNotNameDrifts(t *testing.T) {
 			r.sweep(instance(provider.InstanceStopped, launchedFrom(r.pool().Spec.Template.Hash()),
 				withTag(v1alpha1.AnnotationNodeClassHash, class.SpecHash()),
 				func(i *provider.Instance) { i.Type = c.instance }))
+			if c.refused != "" {
+				state := r.pools.State
+				state.SetPool(r.pool())
+				state.SetNodeClass(class)
+				state.SetNode(r.node("c"))
+				state.RefuseType("c", c.refused)
+			}
 			r.reconcilePool()
 			if got := r.turn(); got != c.want {
 				t.Errorf("disruption %q, want %q", got, c.want)

@@ -111,7 +111,7 @@ func SetupWithManager(ctx context.Context, mgr manager.Manager, s Setup) (*start
 		wake = append(wake, woken)
 		c := &nodeclass.Reconciler{
 			Client: mgr.GetClient(), Kind: kind, Events: recorder, Now: time.Now,
-			Regions: &l.sweep.Inventory.Regions, Woken: woken,
+			Regions: &l.sweep.Inventory.Regions, Woken: woken, FailedTypes: s.State.FailedTypes,
 		}
 		errs = append(errs, c.SetupWithManager(mgr))
 	}

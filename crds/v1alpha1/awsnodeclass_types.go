@@ -342,6 +342,10 @@ type InstanceTypeStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// Failed says that the type is left out because starts as it failed: the cloud refused three in a
+	// row, or no kubelet reported after two. It stands until the spec changes.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
 	// Price of one instance of the type, where Stratos was given the prices of the type and of all
 	// volumes.
 	// +optional

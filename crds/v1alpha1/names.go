@@ -195,8 +195,8 @@ func SetState(labels map[string]string, s NodeState) {
 	}
 }
 
-// SetInstanceType writes the instance type into the labels of a Node. Cloud controllers copy the old
-// label over the stable one, so both are written.
+// SetInstanceType writes the instance type into the labels of a Node. Cloud controllers copy the
+// old label over the stable one, so both are written.
 func SetInstanceType(labels map[string]string, kind string) {
 	labels[corev1.LabelInstanceType], labels[corev1.LabelInstanceTypeStable] = kind, kind
 }

@@ -18,13 +18,6 @@ func read[T any](v *State, what func(*decide.Claims) T) T {
 	return what(v.claims)
 }
 
-// change changes something of the claims.
-func change[T any](v *State, what func(*decide.Claims) T) T {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return what(v.claims)
-}
-
 // ClaimsOn returns the claims on a node, sorted by pod.
 func (s *State) ClaimsOn(node v1alpha1.NodeName) []decide.Claim {
 	return read(s, func(l *decide.Claims) []decide.Claim { return l.On(node) })
@@ -112,14 +105,12 @@ func (s *State) ExpireBackoffs(now time.Time) bool {
 	s.mu.Lock()
 	defer s.unlock()
 	ended := s.claims.ExpireBackoffs(now)
-	if s.types.heldUntil.IsZero() || now.Before(s.types.heldUntil) {
-		if !ended {
-			return false
-		}
-	} else {
+	if held := s.types.heldUntil; !held.IsZero() && !now.Before(held) {
 		s.types.heldUntil, ended = time.Time{}, true
 	}
-	s.retype(now)
+	if ended {
+		s.retype(now)
+	}
 	return ended
 }
 

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +21,8 @@ type startTypes struct {
 	// heldUntil is when types may be changed again: the cloud did not allow Stratos to; zero where
 	// nothing is known against it.
 	heldUntil time.Time
+	// records are of fallback types whose starts failed.
+	records map[classType]*typeRecord
 	// least is the smallest allocatable that a node of a class and type is known to have. It is empty
 	// where a Node has changed since.
 	least map[classType]corev1.ResourceList
@@ -26,10 +30,61 @@ type startTypes struct {
 
 type classType struct{ class, kind string }
 
+const (
+	// mostRefusals is how often in a row the cloud may refuse starts as a fallback type, and
+	// mostSilent how often no kubelet may report after them, until the class leaves the type out.
+	mostRefusals = 3
+	mostSilent   = 2
+)
+
+// typeRecord counts failed starts as a fallback type of a class, as long as its spec stands.
+type typeRecord struct {
+	generation       int64
+	refusals, silent int
+	// failed is why the type is left out, "" where it is not.
+	failed string
+}
+
+// record is that of the class and type, which begins anew when the spec changes.
+func (t *startTypes) record(class *v1alpha1.AWSNodeClass, kind string) *typeRecord {
+	key := classType{class.Name, kind}
+	if r := t.records[key]; r != nil && r.generation == class.Generation {
+		return r
+	}
+	r := &typeRecord{generation: class.Generation}
+	t.records[key] = r
+	return r
+}
+
+// failedOf are the fallback types of the class that are left out since they failed, with the
+// reasons: those that failed here, and those of which the status says so.
+func (t *startTypes) failedOf(class *v1alpha1.AWSNodeClass) map[string]string {
+	var failed map[string]string
+	add := func(kind, why string) {
+		if failed == nil {
+			failed = map[string]string{}
+		}
+		failed[kind] = why
+	}
+	if class.Status.ObservedGeneration == class.Generation {
+		for _, known := range class.Status.InstanceTypes {
+			if known.Failed {
+				add(known.Type, known.Reason)
+			}
+		}
+	}
+	for key, r := range t.records {
+		if key.class == class.Name && r.generation == class.Generation && r.failed != "" {
+			add(key.kind, r.failed)
+		}
+	}
+	return failed
+}
+
 func newStartTypes() startTypes {
 	return startTypes{
 		classes: map[string]*v1alpha1.AWSNodeClass{}, refused: map[v1alpha1.NodeName]map[string]bool{},
-		least: map[classType]corev1.ResourceList{},
+		records: map[classType]*typeRecord{}, least: map[classType]corev1.ResourceList{},
 	}
 }
 
@@ -74,10 +129,13 @@ func (s *State) DeleteNodeClass(name string) {
 	s.mu.Lock()
 	defer s.unlock()
 	delete(s.types.classes, name)
+	maps.DeleteFunc(s.types.records, func(of classType, _ *typeRecord) bool { return of.class == name })
 	s.retype(now)
 }
 
-// RefuseType takes in that the cloud refuses the type for the node's instance.
+// RefuseType takes in that the cloud refuses the type for the node's instance. It counts against
+// the type once until the node's next stop: a call may be made again before its refusal is written
+// down.
 func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 	now := s.now()
 	s.mu.Lock()
@@ -85,7 +143,110 @@ func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 	if s.types.refused[node] == nil {
 		s.types.refused[node] = map[string]bool{}
 	}
+	known := s.types.refused[node][kind]
 	s.types.refused[node][kind] = true
+	if class := s.classWithFallback(node, kind); class != nil && !known {
+		r := s.types.record(class, kind)
+		if r.refusals++; r.refusals == mostRefusals {
+			r.failed = fmt.Sprintf("the cloud refused %d starts as it in a row; a change of the spec has it tried again", r.refusals)
+		}
+	}
+	s.retype(now)
+}
+
+// BlameType takes in that the node's kubelet never reported after a start as the fallback type.
+func (s *State) BlameType(node v1alpha1.NodeName, kind string) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.unlock()
+	if class := s.classWithFallback(node, kind); class != nil {
+		r := s.types.record(class, kind)
+		if r.silent++; r.silent == mostSilent {
+			r.failed = fmt.Sprintf("no kubelet reported after the last %d starts as it; a change of the spec has it tried "+
+				"again", r.silent)
+		}
+	}
+	s.retype(now)
+}
+
+// typeServes takes in that the node opened after a start: failures of its type before count no
+// more.
+func (s *State) typeServes(was, is *corev1.Node) {
+	state := func(n *corev1.Node) v1alpha1.NodeState { return v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) }
+	if was == nil || state(was) != v1alpha1.StateStarting || state(is) != v1alpha1.StateRunning {
+		return
+	}
+	if class := s.types.classOf(s.poolOf(is)); class != nil {
+		key := classType{class.Name, is.Labels[corev1.LabelInstanceTypeStable]}
+		if r := s.types.records[key]; r != nil && r.failed == "" {
+			r.refusals, r.silent = 0, 0
+		}
+	}
+}
+
+// classWithFallback is the node's class where it names the type as a fallback type, else nil.
+func (s *State) classWithFallback(node v1alpha1.NodeName, kind string) *v1alpha1.AWSNodeClass {
+	e := s.nodes[node]
+	if e == nil || e.object == nil {
+		return nil
+	}
+	if c := s.types.classOf(s.poolOf(e.object)); c != nil && slices.Contains(c.Spec.FallbackInstanceTypes, kind) {
+		return c
+	}
+	return nil
+}
+
+// FailedTypes are the fallback types that the class of that generation is to leave out because
+// starts as them failed, with the reasons; none while another generation is known here.
+func (s *State) FailedTypes(class string, generation int64) map[string]string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if c := s.types.classes[class]; c != nil && c.Generation == generation {
+		return s.types.failedOf(c)
+	}
+	return nil
+}
+
+// FallbackOf is the node's type where that is a fallback type of its class, else "". It is "" too
+// where the type is left out and the instance was not made it for this start: the node would be
+// started as the type without end if starts that fail did not count against it.
+func (s *State) FallbackOf(node v1alpha1.NodeName) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.nodes[node]
+	if e == nil || e.object == nil {
+		return ""
+	}
+	kind := e.object.Labels[corev1.LabelInstanceTypeStable]
+	class := s.classWithFallback(node, kind)
+	if class == nil {
+		return ""
+	}
+	_, failed := s.types.failedOf(class)[kind]
+	if failed && e.object.Annotations[v1alpha1.AnnotationInstanceType] == "" {
+		return ""
+	}
+	return kind
+}
+
+// Launched takes in that the cloud launched an instance of the pool as the type in the zone: it had
+// none of the types that the class names before it.
+func (s *State) Launched(pool *v1alpha1.NodePool, zone, kind string) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.unlock()
+	class := s.types.classOf(pool)
+	if class == nil {
+		return
+	}
+	kinds := class.NamedTypes() // which of them are usable may not have been seen here yet
+	at := slices.Index(kinds, kind)
+	if at <= 0 || zone == "" {
+		return
+	}
+	for _, out := range kinds[:at] {
+		s.claims.MarkOfferingUnavailable(decide.Offering{Zone: zone, Type: out}, now)
+	}
 	s.retype(now)
 }
 
@@ -109,8 +270,8 @@ func (s *State) StartType(name v1alpha1.NodeName) string {
 	return ""
 }
 
-// TypesOf are the types that the node's instance may be of, the class's first type first; none where
-// its class has no types.
+// TypesOf are the types that the node's instance may be of, the class's first type first; none
+// where its class has no types.
 func (s *State) TypesOf(name v1alpha1.NodeName) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -152,6 +313,19 @@ func (s *State) ReturnsTo(n *corev1.Node, shows string) string {
 	return class.Spec.InstanceType
 }
 
+// CannotReturn is why the standby node's instance stays of a fallback type; "" where that is not
+// known. Interfaces that were attached to a larger type stay attached, for example.
+func (s *State) CannotReturn(n *corev1.Node) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	class := s.types.classOf(s.poolOf(n))
+	if class == nil || v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) != v1alpha1.StateStandby ||
+		!s.types.refused[v1alpha1.NodeName(n.Name)][class.Spec.InstanceType] {
+		return ""
+	}
+	return "drifted: the cloud does not make its instance " + class.Spec.InstanceType + " again"
+}
+
 func (s *State) poolOf(n *corev1.Node) *v1alpha1.NodePool {
 	return s.pools[v1alpha1.PoolName(n.Labels[v1alpha1.LabelPool])]
 }
@@ -164,14 +338,23 @@ func (s *State) typeToStart(n *corev1.Node, pool *v1alpha1.NodePool, now time.Ti
 		!decide.MayChangeType(n) {
 		return ""
 	}
-	return s.claims.StartsAs(n, class.UsableTypes(), s.types.refused[v1alpha1.NodeName(n.Name)], now)
+	refused := s.types.refused[v1alpha1.NodeName(n.Name)]
+	if failed := s.types.failedOf(class); len(failed) > 0 {
+		refused = maps.Clone(refused)
+		if refused == nil {
+			refused = map[string]bool{}
+		}
+		for kind := range failed {
+			refused[kind] = true
+		}
+	}
+	return s.claims.StartsAs(n, class.UsableTypes(), refused, now)
 }
 
 // asStarted is the Node as it is when its instance has started: as another type than it was when it
 // last ran, where changes says so or where that was written already. The caller holds mu.
 func (s *State) asStarted(n *corev1.Node, pool *v1alpha1.NodePool) (is *corev1.Node, changes bool) {
-	own := n.Labels[corev1.LabelInstanceTypeStable]
-	kind := own
+	own, kind := n.Labels[corev1.LabelInstanceTypeStable], ""
 	switch v1alpha1.NodeState(n.Labels[v1alpha1.LabelState]) {
 	case v1alpha1.StateStarting:
 		kind = cmp.Or(n.Annotations[v1alpha1.AnnotationInstanceType], own)
@@ -187,8 +370,8 @@ func (s *State) asStarted(n *corev1.Node, pool *v1alpha1.NodePool) (is *corev1.N
 	return decide.OfType(n, kind, s.leastOf(pool, kind)), changes
 }
 
-// leastOf is the smallest allocatable that a Node of the pool's class and of the type reports; where
-// there is none that of the class's first type. The caller holds mu.
+// leastOf is the smallest allocatable that a Node of the pool's class and of the type reports;
+// where there is none that of the class's first type. The caller holds mu.
 func (s *State) leastOf(pool *v1alpha1.NodePool, kind string) corev1.ResourceList {
 	class := s.types.classOf(pool)
 	if class == nil {
@@ -246,8 +429,7 @@ func (s *State) releaseMisfits(old, n *decide.Node, now time.Time) {
 		return
 	}
 	is, was := n.Allocatable, old.Allocatable
-	isStartable := n.State == v1alpha1.StateStandby || n.State == v1alpha1.StateStarting
-	isSmaller := isStartable && (is.MilliCPU < was.MilliCPU || is.Memory < was.Memory)
+	isSmaller := n.State == v1alpha1.StateStarting && (is.MilliCPU < was.MilliCPU || is.Memory < was.Memory)
 	if !isSmaller && old.Labels[corev1.LabelInstanceTypeStable] == n.Labels[corev1.LabelInstanceTypeStable] {
 		return
 	}

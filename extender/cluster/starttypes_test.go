@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -14,11 +15,14 @@ import (
 	"github.com/stratos-sh/stratos/extender/decide"
 )
 
-// typedView is a view of pool "p", whose class names the types a, b and c, with a clock that is set.
+// typedView is a view of pool "p", whose class names the types a, b and c, with a clock that is
+// set.
 type typedView struct {
 	*State
 	now  time.Time
 	lost []types.UID
+	// generation is that of the class.
+	generation int64
 }
 
 func newTypedView() *typedView {
@@ -143,8 +147,126 @@ func TestTypesThatStandbyNodesStartAs(t *testing.T) {
 	}
 }
 
-// TestAnotherNodeBeforeAnotherType: a node that can start as what it is goes before one that changes
-// its type.
+// TestTypesThatFailAreLeftOut: after three refusals in a row, or two starts after which no kubelet
+// reported, no node of the class starts as the type until the spec changes.
+func TestTypesThatFailAreLeftOut(t *testing.T) {
+	again := func(v *typedView) { v.RefuseType("n", "b") }
+	refuse := func(v *typedView) { // after a stop, which has the type tried again
+		v.SetNode(poolNode("n", v1alpha1.StateStopping, inZ("a")))
+		v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+		again(v)
+	}
+	blame := func(v *typedView) { v.BlameType("n", "b") }
+	serve := func(v *typedView) {
+		v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b")))
+		v.SetNode(poolNode("n", v1alpha1.StateRunning, inZ("b")))
+	}
+	for name, c := range map[string]struct {
+		events []func(*typedView)
+		sees   string
+		failed []string
+	}{
+		"two refusals":               {[]func(*typedView){refuse, refuse}, "b", nil},
+		"one, told three times":      {[]func(*typedView){refuse, again, again}, "b", nil},
+		"three refusals":             {[]func(*typedView){refuse, refuse, refuse}, "c", []string{"b"}},
+		"three, and a start between": {[]func(*typedView){refuse, refuse, serve, refuse}, "b", nil},
+		"a start afterwards":         {[]func(*typedView){refuse, refuse, refuse, serve}, "c", []string{"b"}},
+		"a silent start":             {[]func(*typedView){blame}, "b", nil},
+		"two":                        {[]func(*typedView){blame, blame}, "c", []string{"b"}},
+		"two, and a start between":   {[]func(*typedView){blame, serve, blame}, "b", nil},
+		"of the first type":          {[]func(*typedView){func(v *typedView) { v.BlameType("n", "a"); v.BlameType("n", "a") }}, "b", nil},
+		"the spec changes":           {[]func(*typedView){blame, blame, func(v *typedView) { v.respec(2) }}, "b", nil},
+		"the class is made anew":     {[]func(*typedView){blame, blame, func(v *typedView) { v.DeleteNodeClass("k"); v.respec(0) }}, "b", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+			for _, event := range c.events {
+				event(v)
+			}
+			v.dry("a")
+			v.SetNode(poolNode("other", v1alpha1.StateStandby, inZ("a")))
+			if got := v.sees("other"); got != c.sees {
+				t.Errorf("another node is seen as %s, want %s", got, c.sees)
+			}
+			if got := slices.Sorted(maps.Keys(v.FailedTypes("k", v.generation))); !slices.Equal(got, c.failed) {
+				t.Errorf("failed types %v, want %v", got, c.failed)
+			}
+		})
+	}
+}
+
+// respec gives the class the generation.
+func (v *typedView) respec(generation int64) {
+	class := typedClass("a", "b", "c")
+	class.Generation, v.generation = generation, generation
+	v.SetNodeClass(class)
+}
+
+// TestAClassThatIsNotKnownYet: what failed under one spec is nothing against the next.
+func TestAClassThatIsNotKnownYet(t *testing.T) {
+	v := newTypedView()
+	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+	v.BlameType("n", "b")
+	v.BlameType("n", "b")
+	for generation, want := range map[int64]int{0: 1, 1: 0} {
+		if got := v.FailedTypes("k", generation); len(got) != want {
+			t.Errorf("generation %d: failed types %v, want %d", generation, got, want)
+		}
+	}
+}
+
+// TestANodeOfATypeThatIsLeftOut: this process has not seen the type fail, the status says so.
+func TestANodeOfATypeThatIsLeftOut(t *testing.T) {
+	v := newTypedView()
+	class := typedClass("a", "b", "c")
+	class.Status.InstanceTypes[1] = v1alpha1.InstanceTypeStatus{Type: "b", Failed: true, Reason: "no kubelet reported"}
+	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b")))
+	if got := v.FallbackOf("n"); got != "b" {
+		t.Errorf("before: a failed start counts against type %q, want b", got)
+	}
+	v.SetNodeClass(class)
+	if got := v.FallbackOf("n"); got != "" {
+		t.Errorf("a failed start counts against type %q, want against the node", got)
+	}
+	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), func(n *corev1.Node) {
+		n.Annotations[v1alpha1.AnnotationInstanceType] = "b"
+	}))
+	if got := v.FallbackOf("n"); got != "b" {
+		t.Errorf("a failed start that made it the type counts against type %q, want b", got)
+	}
+	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("b")))
+	v.dry("a")
+	if got := v.sees("n"); got != "c" {
+		t.Errorf("decisions see type %q, want c", got)
+	}
+}
+
+// TestLaunchesSayWhatIsOut: an instance that was launched as a type says that those before it in
+// the list were not to be had in its zone.
+func TestLaunchesSayWhatIsOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		zone, kind, sees string
+	}{
+		"the first type":         {zone: "z", kind: "a", sees: "a"},
+		"the second":             {zone: "z", kind: "b", sees: "b"},
+		"the third":              {zone: "z", kind: "c", sees: "c"},
+		"in another zone":        {zone: "y", kind: "b", sees: "a"},
+		"not a type of the list": {zone: "z", kind: "d", sees: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(poolNode("n1", v1alpha1.StateStandby, inZ("a")))
+			v.Launched(v.pools["p"], c.zone, c.kind)
+			if got := v.sees("n1"); got != c.sees {
+				t.Errorf("the node is seen as %s, want %s", got, c.sees)
+			}
+		})
+	}
+}
+
+// TestAnotherNodeBeforeAnotherType: a node that can start as what it is goes before one that
+// changes its type.
 func TestAnotherNodeBeforeAnotherType(t *testing.T) {
 	v := newTypedView()
 	v.SetNode(poolNode("early", v1alpha1.StateStandby, inZ("a")))

@@ -167,6 +167,7 @@ func (s *State) SetNode(n *corev1.Node) {
 	old := e.node
 	n = restorePoolLabel(e.object, n)
 	s.types.nodeChanged(e.object, n)
+	s.typeServes(e.object, n)
 	e.object = n
 	s.rebuildFromNode(e)
 	node := e.node

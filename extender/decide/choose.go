@@ -60,11 +60,12 @@ func (j *attempt) waste(n *Node) float64 {
 // newClaim is the claim that the pod gets on the node.
 func (j *attempt) newClaim(n *Node) *Claim {
 	message := fmt.Sprintf("starting standby node %s of pool %s", n.Name, n.Pool)
-	if n.State == v1alpha1.StateRunning {
+	switch {
+	case n.State == v1alpha1.StateRunning:
 		message = fmt.Sprintf("room is claimed on running node %s of pool %s", n.Name, n.Pool)
-	} else if n.Cancellable() {
+	case n.Cancellable():
 		message = fmt.Sprintf("canceling the stop of node %s of pool %s", n.Name, n.Pool)
-	} else {
+	default:
 		if n.ChangesType {
 			message += " as " + n.Labels[corev1.LabelInstanceTypeStable]
 		}

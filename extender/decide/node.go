@@ -123,8 +123,8 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 }
 
 // allocatable is what the node offers when it runs: of devices what was recorded at its stop where
-// that is more than what it says now, because a kubelet reports 0 of each until the device plugin is
-// back. Of the rest it may have less since, as another type.
+// that is more than what it says now, because a kubelet reports 0 of each until the device plugin
+// is back. Of the rest it may have less since, as another type.
 func allocatable(node *corev1.Node) corev1.ResourceList {
 	recorded, err := v1alpha1.ParseResources(node.Annotations[v1alpha1.AnnotationAllocatableAtStop])
 	if err != nil || len(recorded) == 0 || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {

@@ -85,8 +85,8 @@ func (l *Claims) ReleaseMisfits(n *Node) []Claim {
 }
 
 // ReportsItsType reports whether what the Node says that it offers is of the type that it is: no
-// longer where its instance became another type and has not run since. What was recorded at its stop
-// is of devices alone then.
+// longer where its instance became another type and has not run since. What was recorded at its
+// stop is of devices alone then.
 func ReportsItsType(node *corev1.Node) bool {
 	text, isRecorded := node.Annotations[v1alpha1.AnnotationAllocatableAtStop]
 	if !isRecorded || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {

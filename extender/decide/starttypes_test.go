@@ -95,8 +95,8 @@ func TestMayChangeType(t *testing.T) {
 	}
 }
 
-// TestANodeOfAnotherType: the smaller of what the Node reports and of what is known of the type. The
-// Node itself stays as it is.
+// TestANodeOfAnotherType: the smaller of what the Node reports and of what is known of the type.
+// The Node itself stays as it is.
 func TestANodeOfAnotherType(t *testing.T) {
 	for name, c := range map[string]struct {
 		node        *corev1.Node

@@ -30,6 +30,8 @@ func TestWhatARefusedChangeOfTypeMeans(t *testing.T) {
 		"Unsupported":                   provider.IsInvalidConfig,
 		"OperationNotPermitted":         provider.IsInvalidConfig,
 		"OptInRequired":                 provider.IsInvalidConfig,
+		"AttachmentLimitExceeded":       provider.IsInvalidConfig,
+		"PrivateIpAddressLimitExceeded": provider.IsInvalidConfig,
 		"InvalidInstanceID.NotFound":    provider.IsNotFound,
 		"UnauthorizedOperation":         provider.IsUnauthorized,
 		"RequestLimitExceeded":          provider.IsRateLimit,

@@ -136,6 +136,8 @@ func classCodes() map[code]entry {
 		"InvalidSecurityGroupID.Malformed":       {meansWrong, fieldGroups},
 		"SecurityGroupLimitExceeded":             {meansWrong, fieldGroups},
 		"InvalidInstanceType":                    {meansWrong, fieldType},
+		"AttachmentLimitExceeded":                {meansWrong, fieldType},
+		"PrivateIpAddressLimitExceeded":          {meansWrong, fieldType},
 		"InvalidIamInstanceProfileArn.Malformed": {meansWrong, fieldProfile},
 		"InvalidBlockDeviceMapping":              {meansWrong, fieldVolumes},
 		"InvalidSnapshot.NotFound":               {meansWrong, fieldVolumes},

@@ -119,6 +119,7 @@ func (r *region) batcher(op limiter.Operation, call func(context.Context, []stri
 			return r.refused(ctx, op, id, err, func(i *provider.Instance) bool { return slices.Contains(done, i.State) })
 		},
 		failed: func(err error) error { return subject{operation: string(op)}.typed(err) },
+		lone:   newLoneRefusals(),
 	}
 	return &batcher[nothing]{
 		most: mostPerCall,

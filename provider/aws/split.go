@@ -3,10 +3,12 @@ package aws
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
 )
 
 // probeLimit is how many instances of one offering have to be refused alone until the others that
-// wait in the same call are taken for refused too: the zone is out of the type, and a probe for
+// wait are taken for refused too: the zone is out of the type, and a probe for
 // each of them would use up the rate of everybody else.
 const probeLimit = 2
 
@@ -27,18 +29,70 @@ type many struct {
 	refused func(ctx context.Context, id string, err error) error
 	// failed words what a whole call failed with.
 	failed func(err error) error
+	// lone are the refusals of single instances that all calls share.
+	lone *loneRefusals
+}
+
+// loneRefusalsKept is how long single instances' refusals hold for others of their offering: as
+// long as those wait that were asked for before anybody knew of them.
+const loneRefusalsKept = 5 * time.Second
+
+// loneRefusals counts the refusals of single instances by offering, of all searches: several are
+// under way together, and each would find out by itself that a zone is out of a type.
+type loneRefusals struct {
+	mu sync.Mutex
+	of map[string]loneRefusal
+}
+
+type loneRefusal struct {
+	count int
+	last  time.Time
+	err   error
+}
+
+func newLoneRefusals() *loneRefusals { return &loneRefusals{of: map[string]loneRefusal{}} }
+
+func (l *loneRefusals) add(offering string, err error, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.of[offering]
+	if now.Sub(r.last) > loneRefusalsKept {
+		r.count = 0
+	}
+	l.of[offering] = loneRefusal{count: r.count + 1, last: now, err: err}
+}
+
+// forget is for an offering of which an instance was accepted.
+func (l *loneRefusals) forget(offering string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.of, offering)
+}
+
+// out is the refusal of an offering of which enough instances were refused alone; nil for others.
+func (l *loneRefusals) out(offering string, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.of[offering]; r.count >= probeLimit && now.Sub(r.last) <= loneRefusalsKept {
+		return r.err
+	}
+	return nil
 }
 
 // send implements the send of a batcher.
 func (m many) send(ctx context.Context, ids []string, report func(string, nothing, error)) (func(), error) {
+	s := &search{many: m, report: func(id string, err error) { report(id, nothing{}, err) }}
+	if ids = s.leaveOut(ctx, ids); len(ids) == 0 {
+		return nil, nil
+	}
 	err := m.call(ctx, ids)
 	switch {
 	case err == nil:
+		s.accepted(ids)
 		return nil, nil
 	case !aboutOne(err):
 		return nil, m.failed(err)
 	}
-	s := &search{many: m, report: func(id string, err error) { report(id, nothing{}, err) }, alone: map[string]int{}}
 	return func() { s.run(ctx, ids, err) }, nil
 }
 
@@ -49,8 +103,6 @@ type search struct {
 	// untried are instances that nothing is known of yet: they wait until the refused one is found,
 	// and then go together.
 	untried []string
-	// alone counts the refusals of single instances by offering.
-	alone map[string]int
 	// denied counts the refusals for missing permission.
 	denied int
 }
@@ -58,18 +110,43 @@ type search struct {
 func (s *search) run(ctx context.Context, ids []string, err error) {
 	s.bisect(ctx, ids, err)
 	for len(s.untried) > 0 {
-		ids := s.untried
+		ids := s.leaveOut(ctx, s.untried)
 		s.untried = nil
+		if len(ids) == 0 {
+			return
+		}
 		if err := s.try(ctx, ids); err != nil {
 			s.bisect(ctx, ids, err)
 		}
 	}
 }
 
-// try makes a call; where it is accepted, all of its instances are.
+// leaveOut reports the instances whose offering is known to be out, and returns the others.
+func (s *search) leaveOut(ctx context.Context, ids []string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		err := s.lone.out(s.offering(id), time.Now())
+		if err != nil {
+			s.report(id, s.refused(ctx, id, err))
+		}
+		return err != nil
+	})
+}
+
+func (s *search) accepted(ids []string) {
+	for _, id := range ids {
+		s.lone.forget(s.offering(id))
+	}
+}
+
+// try makes a call; where it is accepted, all of its instances are. Instances whose offering has
+// turned out meanwhile to be out are refused without one.
 func (s *search) try(ctx context.Context, ids []string) error {
+	if err := s.lone.out(s.offering(ids[0]), time.Now()); err != nil && !s.mixed(ids) {
+		return err
+	}
 	err := s.call(ctx, ids)
 	if err == nil {
+		s.accepted(ids)
 		for _, id := range ids {
 			s.report(id, nil)
 		}
@@ -82,6 +159,10 @@ func (s *search) try(ctx context.Context, ids []string) error {
 func (s *search) bisect(ctx context.Context, ids []string, err error) {
 	if isUnauthorized(err) {
 		s.denied++
+	}
+	if rest := s.leaveOut(ctx, ids); len(rest) < len(ids) {
+		s.untried = append(s.untried, rest...) // the refusal may have been about those that are left out
+		return
 	}
 	guilty := named(err)
 	inside := func(id string) bool { return slices.Contains(guilty, id) }
@@ -108,21 +189,13 @@ func (s *search) bisect(ctx context.Context, ids []string, err error) {
 }
 
 // markFailed reports an instance that was refused alone, and with the last of several those of its
-// offering that was not tried.
+// offering that were not tried.
 func (s *search) markFailed(ctx context.Context, id string, err error) {
 	s.report(id, s.refused(ctx, id, err))
-	o := s.offering(id)
-	s.alone[o]++
-	if o == "" || s.alone[o] < probeLimit || !runsOut(err) {
-		return
+	if o := s.offering(id); o != "" && runsOut(err) {
+		s.lone.add(o, err, time.Now())
+		s.untried = s.leaveOut(ctx, s.untried)
 	}
-	s.untried = slices.DeleteFunc(s.untried, func(other string) bool {
-		if s.offering(other) != o {
-			return false
-		}
-		s.report(other, s.refused(ctx, other, err))
-		return true
-	})
 }
 
 // runsOut reports whether the refusal is one that others of the offering share.

@@ -267,6 +267,43 @@ func TestAZoneThatIsOut(t *testing.T) {
 	}
 }
 
+// TestSearchesShareWhatTheyFind: a second call has gathered when the first search finds out that a
+// zone is out of a type. Its instances are not tried one half after the other too.
+func TestSearchesShareWhatTheyFind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simcloud.Options{})
+		c := r.cloud(t)
+		ids := stoppedIn(t, c, "us-east-1b", 62)
+		if err := r.sim.SetCapacity(t.Context(), []simcloud.Capacity{{Zone: "us-east-1b", Type: "m5.large"}}); err != nil {
+			t.Fatal(err)
+		}
+		r.slowStarts(t)
+		before := len(r.requests(ec2test.StartInstances))
+		results := make(chan error, len(ids))
+		for n, id := range ids {
+			go func() { results <- c.StartInstance(t.Context(), id) }()
+			if n%30 == 1 {
+				pass(2 * latency) // what was asked for until now is on its way
+			}
+		}
+		for range ids {
+			if err := <-results; !provider.IsInsufficientCapacity(err) {
+				t.Errorf("a start was answered %v", err)
+			}
+		}
+		if calls := len(r.requests(ec2test.StartInstances)) - before; calls > 12 {
+			t.Errorf("%d calls until it is known that the zone is out, want those of one search", calls)
+		}
+		pass(loneRefusalsKept + time.Second)
+		if err := r.sim.SetCapacity(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.StartInstance(t.Context(), ids[0]); err != nil {
+			t.Errorf("a start when the zone has room again: %v", err)
+		}
+	})
+}
+
 // TestRefusedOnesAreNamed: what EC2 names in its refusal costs one more call, however many there
 // are.
 func TestRefusedOnesAreNamed(t *testing.T) {

@@ -47,6 +47,9 @@ type Observation struct {
 	// ReturnTo is the first type of the class, where the stopped instance is of another one and may
 	// become that; empty where it may not.
 	ReturnTo string
+	// Fallback is the type of a starting instance that is of one of its class's fallback types; empty
+	// for any other.
+	Fallback string
 	// Refresh: the pool decided, within the same budget, that the standby node's images are to be
 	// pulled now.
 	Refresh bool
@@ -214,6 +217,9 @@ const (
 	FailStart Action = "FailStart"
 	// ReturnStart: give the start of a node up that is none the worse for it; claims move.
 	ReturnStart Action = "ReturnStart"
+	// BlameType: give the start of a node up whose kubelet never reported as a fallback type; claims
+	// move, and it counts against the type.
+	BlameType Action = "BlameType"
 	// DeclineStart: cancel a start that the cloud never accepted. The node is standby again and backs
 	// off; claims move.
 	DeclineStart Action = "DeclineStart"

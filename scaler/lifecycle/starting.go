@@ -99,8 +99,18 @@ func startTooLate(o *Observation) Decision {
 		return do(ToRunning, reason+n.Devices+" are back")
 	case up:
 		return do(ReturnStart, "taint "+n.AgentTaint+" of an agent that is not ready stands at scaleUp.readyTimeout")
+	}
+	return startLost(o)
+}
+
+// startLost is a start of which no machine came that is up at scaleUp.readyTimeout.
+func startLost(o *Observation) Decision {
+	n := o.Node
+	switch {
 	case !startAccepted(o):
 		return do(DeclineStart, "the cloud did not accept the start within scaleUp.readyTimeout")
+	case n.Silent && o.Fallback != "":
+		return do(BlameType, "its kubelet did not report as "+o.Fallback+" within scaleUp.readyTimeout"+fallBack(o))
 	case n.Failures+1 >= MaxStartFailures && !(fellBack(o) && o.OtherStartsFail) && !o.Policy.Paused:
 		return replace("failed to start three times in a row" + fallBack(o))
 	}

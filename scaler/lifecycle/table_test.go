@@ -232,6 +232,7 @@ func since(d time.Duration) func(*Observation) {
 
 func stale(o *Observation)      { o.Refresh, o.Why = true, "images have changed or are missing" }
 func optional(o *Observation)   { o.Node.ImagesOptional = true }
+func asFallback(o *Observation) { o.Fallback = "m5a.large" }
 func fallenBack(o *Observation) { o.ReturnTo = "m5.large" }
 func imagesAre(s ImageState) func(*Observation) {
 	return func(o *Observation) { o.Node.Images = s }
@@ -539,6 +540,14 @@ func table() []row {
 			func(o *Observation) { o.Node.Started = ago(6 * time.Minute) }, FailStart, "stopping"},
 		{starting, running_, "not running within scaleUp.readyTimeout, for the third time in a row",
 			func(o *Observation) { o.Node.Started, o.Node.Failures = ago(6*time.Minute), 2 }, BeginTerminate, "terminating"},
+		{starting, running_, "its kubelet never reported as a fallback type, for the third time in a row",
+			all(unheard, asFallback, startedFor(6*time.Minute), failedTwice), BlameType, "stopping"},
+		{starting, running_, "of a fallback type, and its kubelet is not Ready", all(asFallback, startedFor(6*time.Minute)),
+			FailStart, "stopping"},
+		{starting, stopped, "of a fallback type, and the cloud did not accept the start within scaleUp.readyTimeout",
+			all(unheard, asFallback, startedFor(6*time.Minute)), DeclineStart, "standby"},
+		{starting, stopped, "of a fallback type, and stopped again before its kubelet reported",
+			all(unheard, asFallback, startedFor(6*time.Minute), wasUp), BlameType, "stopping"},
 		{starting, running_, "Ready anew, network up, an agent's taint stands", all(ready, agentDown), Wait, stay},
 		{starting, running_, "the same at scaleUp.readyTimeout", all(ready, agentDown, startedFor(6*time.Minute)),
 			ReturnStart, "stopping"},

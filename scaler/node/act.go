@@ -43,7 +43,7 @@ func (c *Reconciler) act(ctx context.Context, g gathered, d lifecycle.Decision) 
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
 	case lifecycle.RequestStart, lifecycle.ResumeStart, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.DeclineStart,
-		lifecycle.ReturnType:
+		lifecycle.BlameType, lifecycle.ReturnType:
 		return c.actOnStart(ctx, g, d)
 	case lifecycle.ToRunning, lifecycle.CancelStop:
 		return c.toRunning(ctx, g, d)
@@ -112,7 +112,7 @@ func (c *Reconciler) actOnEnd(ctx context.Context, g gathered, d lifecycle.Decis
 func callsCloud(action lifecycle.Action) bool {
 	switch action {
 	case lifecycle.WarmAgain, lifecycle.StopWarmed, lifecycle.VerifyAndStop, lifecycle.StopAgain, lifecycle.ForceStop,
-		lifecycle.Fence, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.Terminate:
+		lifecycle.Fence, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.BlameType, lifecycle.Terminate:
 		return true
 	default:
 		return false
@@ -134,7 +134,7 @@ func (c *Reconciler) actOnStart(ctx context.Context, g gathered, d lifecycle.Dec
 	case lifecycle.DeclineStart:
 		return c.declineStart(ctx, g, d.Reason)
 	default:
-		return c.failStart(ctx, g, d.Action == lifecycle.FailStart, d.Reason)
+		return c.failStart(ctx, g, d.Action, d.Reason)
 	}
 }
 

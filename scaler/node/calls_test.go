@@ -96,7 +96,7 @@ func TestDestructiveCallsCheckTheTagsThemselves(t *testing.T) {
 		"stop":       func() error { return c.requestStop(t.Context(), g, written, false) },
 		"force stop": func() error { return c.requestStop(t.Context(), g, written, true) },
 		"terminate":  func() error { return c.terminate(t.Context(), g, lifecycle.Decision{Reason: "why"}) },
-		"fail start": func() error { return c.failStart(t.Context(), g, true, "why") },
+		"fail start": func() error { return c.failStart(t.Context(), g, lifecycle.FailStart, "why") },
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), "does not carry our tags") {
 			t.Errorf("%s: error %v, want a refusal", name, err)

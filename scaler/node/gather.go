@@ -55,7 +55,9 @@ type memory struct {
 	// startAccepted is when the cloud last accepted a start of the node.
 	startAccepted time.Time
 	// returnTo is the type that the instance of a standby node is to be made; "" for none.
-	returnTo   string
+	returnTo string
+	// fallback is the type of a starting instance that is of a fallback type; "" for any other.
+	fallback   string
 	disruption plan.Disruption
 	// claims is the number of claims on the node.
 	claims int
@@ -143,6 +145,7 @@ func (c *Reconciler) gatherByState(ctx context.Context, r *raw) error {
 		r.returnTo = c.State.ReturnsTo(r.node, r.instance.Type)
 	}
 	if n.State == v1alpha1.StateStarting {
+		r.fallback = c.State.FallbackOf(v1alpha1.NodeName(r.node.Name))
 		r.startAccepted = c.Starter.AnswerOf(v1alpha1.NodeName(r.node.Name)).Accepted
 	}
 	var err error

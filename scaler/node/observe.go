@@ -32,7 +32,7 @@ func observe(r raw, now time.Time) lifecycle.Observation {
 	n := observeNode(r.node, r.template())
 	o.Node = n
 	o.Recycle, o.Refresh, o.Why = r.disruption.Reason, r.disruption.Refresh, r.disruption.Why
-	o.Claims, o.ReturnTo = r.claims, r.returnTo
+	o.Claims, o.ReturnTo, o.Fallback = r.claims, r.returnTo, r.fallback
 	workload := transition.WorkloadPods(r.node.Name, r.namespace, r.pods)
 	o.WorkloadPods, o.OverduePods, o.Serving = len(workload), overdueOf(workload, now), servingOf(workload)
 	o.DeletingPods = len(transition.DeletingPods(r.node.Name, r.namespace, r.pods))

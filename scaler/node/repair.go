@@ -30,7 +30,8 @@ func (c *Reconciler) repairNode(ctx context.Context, g gathered) error {
 	return client.IgnoreNotFound(err)
 }
 
-// typeToShow is the type that the cloud shows of an instance, "" while another one may be under way.
+// typeToShow is the type that the cloud shows of an instance, "" while another one may be under
+// way.
 func (c *Reconciler) typeToShow(g gathered) string {
 	running := g.Node.State == v1alpha1.StateRunning && g.Instance.State == provider.InstanceRunning
 	stopped := g.Node.State == v1alpha1.StateStandby && g.Instance.State == provider.InstanceStopped

@@ -132,15 +132,19 @@ func (c *Reconciler) takeBackStop(ctx context.Context, g gathered, d lifecycle.D
 }
 
 // failStart writes the intent to stop first: the kubelet of a start that came late reports while
-// its machine goes down already, and would pass for one that runs. strike counts the failure
-// against the node.
-func (c *Reconciler) failStart(ctx context.Context, g gathered, strike bool, why string) error {
+// its machine goes down already, and would pass for one that runs. The step says whether the
+// failure counts against the node, or against the type that it started as.
+func (c *Reconciler) failStart(ctx context.Context, g gathered, step lifecycle.Action, why string) error {
 	written := false
 	err := c.requestStop(ctx, g, func(ctx context.Context) error {
-		if err := c.Starter.Fail(ctx, v1alpha1.NodeName(g.node.Name), strike, why); err != nil {
+		name := v1alpha1.NodeName(g.node.Name)
+		if err := c.Starter.Fail(ctx, name, step == lifecycle.FailStart, why); err != nil {
 			return err
 		}
 		written = true
+		if step == lifecycle.BlameType {
+			c.State.BlameType(name, g.Fallback)
+		}
 		if g.Instance.State == provider.InstanceStopped { // the cloud says why, and that is for the pool to show
 			c.Inventory.Refused(g.instance.ID, inventory.Refusal{Reason: v1alpha1.ReasonStartFailed,
 				Message: inventory.Shortened(why), At: c.Now()})

@@ -78,7 +78,7 @@ func AWSNodeClasses(cloud AWSCloud) Kind {
 				return err
 			}
 			found.ObservedGeneration, found.Conditions = class.Status.ObservedGeneration, class.Status.Conditions
-			class.Status = found
+			class.Status = *found.DeepCopy() // some of it is changed, and the cloud may remember what it found
 			return nil
 		})
 }

@@ -64,6 +64,9 @@ type Reconciler struct {
 	Regions *inventory.Regions
 	// Woken queues all classes again; nil where nothing does.
 	Woken <-chan event.TypedGenericEvent[struct{}]
+	// FailedTypes are the fallback types of a class of that generation that are to be left out
+	// because starts as them failed, with the reasons; nil where that is not known.
+	FailedTypes func(class string, generation int64) map[string]string
 }
 
 // look is one look at the cloud for a class.
@@ -102,6 +105,7 @@ func (c *Reconciler) step(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	}
 	before := class.DeepCopyObject()
 	found := c.resolve(ctx, class)
+	c.leaveOutFailed(before, class)
 	c.conditions(class, pools, found)
 	if err := c.report(ctx, class, before); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

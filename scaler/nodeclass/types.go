@@ -1,12 +1,14 @@
 package nodeclass
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -30,10 +32,38 @@ func leftOut(class v1alpha1.NodeClass) (names, why []string) {
 	return names, why
 }
 
+// leaveOutFailed keeps types left out that failed at starts: those that this process has seen fail,
+// and those that the status says, as long as the spec stands.
+func (c *Reconciler) leaveOutFailed(before runtime.Object, class v1alpha1.NodeClass) {
+	is, ok := class.(fallingBack)
+	was, ok2 := before.(fallingBack)
+	old, ok3 := before.(v1alpha1.NodeClass)
+	if !ok || !ok2 || !ok3 {
+		return
+	}
+	failed := map[string]string{}
+	if c.FailedTypes != nil {
+		maps.Copy(failed, c.FailedTypes(class.GetName(), class.GetGeneration()))
+	}
+	if observed, _ := old.StatusParts(); *observed == class.GetGeneration() {
+		for _, t := range was.ResolvedTypes() {
+			if t.Failed {
+				failed[t.Type] = t.Reason
+			}
+		}
+	}
+	types := is.ResolvedTypes()
+	for i := range types {
+		if why := failed[types[i].Type]; why != "" {
+			types[i].Usable, types[i].Failed, types[i].Reason = false, true, why
+		}
+	}
+}
+
 // leftOutMessage bounds the message: an event has room for 1024 bytes, a reason alone may fill it.
 func leftOutMessage(why []string) string {
 	const shown, most = 5, 900
-	message := "not launched: " + v1alpha1.FirstNames(why, shown)
+	message := "left out: " + v1alpha1.FirstNames(why, shown)
 	if len(message) > most {
 		message = strings.ToValidUTF8(message[:most], "") + "..."
 	}

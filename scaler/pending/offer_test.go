@@ -64,8 +64,8 @@ func TestANewNodeIsOfTheFirstType(t *testing.T) {
 	}
 }
 
-// TestANewNodeIsNotLikeOneThatRanAsAnotherType: what a node that has returned to the first type reports
-// is of the type before, less than the first type has or more.
+// TestANewNodeIsNotLikeOneThatRanAsAnotherType: what a node that has returned to the first type
+// reports is of the type before, less than the first type has or more.
 func TestANewNodeIsNotLikeOneThatRanAsAnotherType(t *testing.T) {
 	node := func(cpu, record string) *corev1.Node {
 		return &corev1.Node{

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -42,7 +43,7 @@ func (c *Reconciler) recycle(
 		if policy.Drift {
 			errs = append(errs, c.patchNode(ctx, n, transition.Stamp(n, was.MissingFrom(now))))
 		}
-		m := memberOf(e, n, was.Drift(now))
+		m := memberOf(e, n, cmp.Or(was.Drift(now), c.State.CannotReturn(n)))
 		m.Withheld = c.unstartable.withheld(pool, m.Node, c.Now())
 		m.Turn = !c.Disruptions.Of(name, m.Node).None()
 		m.Stale, m.Refreshing = images.stale(m.Node) && c.startable(n), refreshing(n)

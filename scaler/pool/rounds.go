@@ -226,9 +226,10 @@ func (c *Reconciler) launchOne(ctx context.Context, pool *v1alpha1.NodePool, slo
 	}
 	c.Inventory.Expect(v1alpha1.PoolName(pool.Name), instance, c.Now(), unseenFor(pool))
 	c.Poke()
-	if !first {
+	if !first { // it may be the answer to an earlier call
 		return c.restoreTags(ctx, pool, instance.ID)
 	}
+	c.State.Launched(pool, instance.Zone, instance.Type)
 	return nil
 }
 

@@ -403,10 +403,13 @@ func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) error {
 	name := v1alpha1.NodeName(node.Name)
 	pool := v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool])
-	if done, err := s.changeType(ctx, node); done || err != nil {
+	done, err := s.changeType(ctx, node)
+	if done {
 		return err
 	}
-	err := s.cloud.StartInstance(ctx, string(InstanceOf(node)))
+	if err == nil {
+		err = s.cloud.StartInstance(ctx, string(InstanceOf(node)))
+	}
 	s.answered(name, err)
 	switch {
 	case err == nil:

@@ -3,6 +3,7 @@ package start
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ func withType(node *corev1.Node, as string) *corev1.Node {
 }
 
 // changeType makes the instance the type that the Node names, before it is started. done: the start
-// has ended.
+// has ended. An error without it is answered as one of the start.
 func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	kind := node.Annotations[v1alpha1.AnnotationInstanceType]
 	changer, can := s.cloud.(provider.TypeChanger)
@@ -62,16 +63,31 @@ func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool,
 		s.state.RefuseType(name, kind)
 	case provider.IsUnauthorized(err):
 		s.state.HoldTypeChanges(s.now().Add(typesHeldFor))
-	case provider.IsIncorrectState(err):
-		return false, nil // it starts already, or still stops: the answer to the start tells
+	case provider.IsIncorrectState(err) && !isStopping(err):
+		return false, nil // it starts already: the answer to the start tells
 	default:
+		// Also while it stops: a start after that would be one as the type before, and a lack of that
+		// would count for the new one.
 		return false, err
 	}
 	return true, s.changeRefused(ctx, node, err)
 }
 
-// changedTo is the type that this process has made the instance for the start under way: a start that
-// is asked for again needs no second change. It takes in another one than "".
+func isStopping(err error) bool {
+	var wrong *provider.IncorrectStateError
+	return errors.As(err, &wrong) && wrong.State == provider.InstanceStopping
+}
+
+// startsAsFallback reports whether the node is started as another type than its first one, by a
+// change for this start or one before.
+func (s *Starter) startsAsFallback(node *corev1.Node) bool {
+	types := s.state.TypesOf(v1alpha1.NodeName(node.Name))
+	return node.Annotations[v1alpha1.AnnotationInstanceType] != "" ||
+		slices.Index(types, node.Labels[corev1.LabelInstanceTypeStable]) > 0
+}
+
+// changedTo is the type that this process has made the instance for the start under way: a start
+// that is asked for again needs no second change. It takes in another one than "".
 func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,19 +99,14 @@ func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
 	return open.changedTo
 }
 
-// startsAsFallback reports whether the instance was made another type for this start, or is of one of
-// the class's fallback types already.
-func (s *Starter) startsAsFallback(node *corev1.Node) bool {
-	at := slices.Index(s.state.TypesOf(v1alpha1.NodeName(node.Name)), node.Labels[corev1.LabelInstanceTypeStable])
-	return at > 0 || node.Annotations[v1alpha1.AnnotationInstanceType] != ""
-}
-
 // startRefusedAsType ends a start that the cloud refuses to an instance of its type: it finds some
-// things wrong only then. The instance is of that type, whatever reads that lag still show.
+// things wrong only then. The instance is of that type, whatever reads that lag still show. It
+// stays that where it can start as no other one now, and backs off as long as a type that is
+// unavailable.
 func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why error) error {
 	kind := cmp.Or(node.Annotations[v1alpha1.AnnotationInstanceType], node.Labels[corev1.LabelInstanceTypeStable])
 	s.state.RefuseType(v1alpha1.NodeName(node.Name), kind)
-	return s.recordTypeRefusal(ctx, node, kind, why)
+	return s.recordTypeRefusal(ctx, node, kind, why, backoffFirst)
 }
 
 // changeRefused ends a start as another type that the cloud refuses. What type the instance has is
@@ -105,15 +116,16 @@ func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why erro
 	if err != nil {
 		return err // the call is made again, and refused again
 	}
-	return s.recordTypeRefusal(ctx, node, instance.Type, why)
+	return s.recordTypeRefusal(ctx, node, instance.Type, why, decide.BackoffAfterRefusal)
 }
 
 // recordTypeRefusal ends a start as another type. kind is what the instance is.
-func (s *Starter) recordTypeRefusal(ctx context.Context, node *corev1.Node, kind string, why error) error {
+func (s *Starter) recordTypeRefusal(ctx context.Context, node *corev1.Node, kind string, why error,
+	backoff time.Duration) error {
 	name := v1alpha1.NodeName(node.Name)
 	return s.recordRefusal(ctx, name, refusedStart{
 		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: kind,
-		until: s.restFor(name, s.now().Add(decide.BackoffAfterRefusal)),
+		until: s.backoffUntil(name, s.now().Add(backoff)),
 	})
 }
 
@@ -131,12 +143,13 @@ func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, why error) 
 	}
 	return s.recordRefusal(ctx, name, refusedStart{
 		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
-		until: s.restFor(name, until),
+		until: s.backoffUntil(name, until),
 	})
 }
 
-// restFor is until when a node rests after a refusal: not at all where it can start as another type.
-func (s *Starter) restFor(name v1alpha1.NodeName, until time.Time) time.Time {
+// backoffUntil is until when a node backs off after a refusal: not at all where it can start as
+// another type.
+func (s *Starter) backoffUntil(name v1alpha1.NodeName, until time.Time) time.Time {
 	if _, can := s.cloud.(provider.TypeChanger); can && s.state.MayStartAgain(name) {
 		return time.Time{}
 	}
@@ -148,7 +161,7 @@ func (s *Starter) restFor(name v1alpha1.NodeName, until time.Time) time.Time {
 func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	name, now := v1alpha1.NodeName(node.Name), s.now()
 	until := s.state.OfferingUnavailableUntil(decide.OfferingOf(node.Labels), now)
-	if until.IsZero() || !s.restFor(name, until).IsZero() {
+	if until.IsZero() || !s.backoffUntil(name, until).IsZero() {
 		return false, nil
 	}
 	return true, s.recordRefusal(ctx, name, refusedStart{
@@ -157,8 +170,8 @@ func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (do
 	})
 }
 
-// Returns reports whether the standby node was lately to be made another type, so that the cloud may
-// still show the one before.
+// Returns reports whether the standby node was lately to be made another type, so that the cloud
+// may still show the one before.
 func (s *Starter) Returns(node v1alpha1.NodeName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +195,7 @@ func (s *Starter) ReturnType(node v1alpha1.NodeName, kind string) {
 
 // returnType changes the type of a standby node, where no start has come in between. Starts of the
 // node wait: they are calls of the same queue. What fails is asked for again when the next sweep
-// shows the type, with a rest.
+// shows the type, after a backoff.
 func (s *Starter) returnType(ctx context.Context, name v1alpha1.NodeName, kind string) {
 	s.forgetReturn(name)
 	changer, can := s.cloud.(provider.TypeChanger)

@@ -43,15 +43,20 @@ type typed struct {
 	mu sync.Mutex // guards what follows
 	// calls are those to the cloud; kinds are the instances' types.
 	calls []string
+	at    []time.Time // of each call
 	kinds map[string]string
-	// dry are the offerings of which the cloud has none, as zone/type; quota are the types that share a
-	// quota, which is used up; noChange and noStart answer a change of an instance to a type, and its
-	// start as that.
+	// started is the type that the cloud last started an instance as.
+	started string
+	// dry are the offerings of which the cloud has none, as zone/type; quota are the types that
+	// share a quota, which is used up; noChange and noStart answer a change of an instance to a
+	// type, and its start as that.
 	dry               map[string]bool
 	quota             []string
 	noChange, noStart func(id, kind string) error
 	// shows is the type that the cloud's reads show of every instance; "" for its own.
 	shows string
+	// stops is how many calls find the instance stopping.
+	stops int
 }
 
 func newTyped(t *testing.T, nodes ...*corev1.Node) *typed {
@@ -136,6 +141,7 @@ func (r *typed) pend(change ...func(*corev1.Pod)) {
 
 func (r *typed) call(format string, args ...any) {
 	r.calls = append(r.calls, fmt.Sprintf(format, args...))
+	r.at = append(r.at, time.Now())
 }
 
 func (r *typed) StartInstance(_ context.Context, id string) error {
@@ -143,12 +149,26 @@ func (r *typed) StartInstance(_ context.Context, id string) error {
 	defer r.mu.Unlock()
 	zone := id[len("i-"):][:1]
 	r.call("start %s as %s", id, r.kinds[id])
+	if err := r.stillStops(); err != nil {
+		return err
+	}
 	full := slices.Contains(r.quota, r.kinds[id])
 	if full || r.dry[zone+"/"+r.kinds[id]] {
 		return &provider.InsufficientCapacityError{Type: r.kinds[id], Zone: zone, Quota: full,
 			Err: errors.New("none left")}
 	}
-	return r.noStart(id, r.kinds[id])
+	if err := r.noStart(id, r.kinds[id]); err != nil {
+		return err
+	}
+	r.started = r.kinds[id]
+	return nil
+}
+
+func (r *typed) stillStops() error {
+	if r.stops--; r.stops >= 0 {
+		return &provider.IncorrectStateError{State: provider.InstanceStopping}
+	}
+	return nil
 }
 
 func (r *typed) SharesQuota(one, other string) bool {
@@ -159,6 +179,9 @@ func (r *typed) ChangeInstanceType(_ context.Context, id, kind string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.call("change %s to %s", id, kind)
+	if err := r.stillStops(); err != nil {
+		return err
+	}
 	if err := r.noChange(id, kind); err != nil {
 		return err
 	}
@@ -389,7 +412,8 @@ func TestChangesOfTypeThatAreNotAllowed(t *testing.T) {
 			return &provider.UnauthorizedError{Operation: "ModifyInstanceAttribute", Reason: "not allowed"}
 		}
 		r.run(func() { r.pend(); synctest.Wait(); r.pend(); synctest.Wait() })
-		if n := len(slices.DeleteFunc(slices.Clone(r.calls), func(c string) bool { return strings.HasPrefix(c, "start") })); n != 1 {
+		isStart := func(call string) bool { return strings.HasPrefix(call, "start") }
+		if changes := slices.DeleteFunc(slices.Clone(r.calls), isStart); len(changes) != 1 {
 			t.Errorf("calls %q, want one change", r.calls)
 		}
 	})

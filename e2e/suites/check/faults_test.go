@@ -43,6 +43,7 @@ func newSite(t *testing.T) *site {
 	s.replica.Start(t, s.Rig, s.chart.Identity(t, s.Rig))
 	assert.Create(t, s.Rig, daemonSet("agent", framework.NotOnStandby()))
 	pool, class := framework.Pool(poolName, 1), framework.BootstrapClass(poolName, "m5.large")
+	class.Spec.FallbackInstanceTypes = []string{"m6i.large"} // so that the permission to change types is needed
 	assert.Warm(t, s.Rig, pool, class)
 	assert.AwaitCondition(t, s.Rig, poolName, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPoolReady, "")
 	return s
@@ -83,8 +84,8 @@ type fault struct {
 	plant, repair func(t *testing.T, s *site)
 }
 
-// TestFaultsAreNamed: twelve faults, each named by its line, while no other line changes. With none
-// of them nothing is wrong.
+// TestFaultsAreNamed: thirteen faults, each named by its line, while no other line changes. With
+// none of them nothing is wrong.
 func TestFaultsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -262,7 +263,7 @@ func autoscaler() *appsv1.Deployment {
 func addAutoscaler(t *testing.T, s *site)    { assert.Create(t, s.Rig, autoscaler()) }
 func removeAutoscaler(t *testing.T, s *site) { assert.Remove(t, s.Rig, autoscaler()) }
 
-// cloudFaults are six in the account.
+// cloudFaults are seven in the account.
 func cloudFaults() map[string]fault {
 	return map[string]fault{
 		"launches are denied":     denied("RunInstances "+poolName, ec2test.RunInstances),
@@ -270,6 +271,8 @@ func cloudFaults() map[string]fault {
 		"stops are denied":        denied("StopInstances", ec2test.StopInstances),
 		"terminations are denied": denied("TerminateInstances", ec2test.TerminateInstances),
 		"tags are denied":         denied("CreateTags", ec2test.CreateTags),
+		"changes of type are denied": withWords(denied("ModifyInstanceAttribute", ec2test.ModifyInstanceAttribute),
+			"the statement ChangeTypeOfStoppedInstances of the policy allows it"),
 		"the role may not join": {"node role", ec2test.NodeRole + " may not join " + ec2test.ClusterName, withEntries(nil),
 			withEntries(map[string]string{ec2test.NodeRole: "EC2_LINUX"})},
 	}
@@ -292,6 +295,12 @@ func denied(line string, action ec2test.Action) fault {
 			}
 		},
 	}
+}
+
+// withWords is a fault whose line says more.
+func withWords(f fault, more string) fault {
+	f.words += "; " + more
+	return f
 }
 
 // withEntries gives the cluster of EKS these access entries.

@@ -164,6 +164,12 @@ func (f *front) hold(ctx context.Context, s side, w write) bool {
 	if l == nil || !l.dies(death{s, l.phased(w.meaning)}) {
 		return false
 	}
+	f.die(ctx, l)
+	return true
+}
+
+// die has Stratos killed, of the write of a life or of none, and waits until it is dead.
+func (f *front) die(ctx context.Context, l *life) {
 	f.mu.Lock()
 	f.held = append(f.held, l)
 	dead := f.dead
@@ -176,7 +182,6 @@ func (f *front) hold(ctx context.Context, s side, w write) bool {
 	case <-dead:
 	case <-ctx.Done():
 	}
-	return true
 }
 
 // holding is how many writes are held.

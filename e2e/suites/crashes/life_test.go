@@ -62,19 +62,28 @@ type life struct {
 	// guests are the pods that are to be left alone, by the Node that they are on.
 	guests map[string]*corev1.Pod
 	faults []error
+	// kind is the type of the class, fallback the other one that its nodes may be started as, "" where
+	// there is none. changed says that the cloud has changed the type of an instance in this phase.
+	kind, fallback string
+	changed        bool
 }
 
 func newLife(r *framework.Rig, f *front, name string, deaths ...death) *life {
-	l := &life{name: name, r: r, f: f, phase: warming, deaths: deaths, guests: map[string]*corev1.Pod{}}
+	l := &life{name: name, r: r, f: f, phase: warming, kind: instanceType, deaths: deaths,
+		guests: map[string]*corev1.Pod{}}
 	f.enter(l)
 	return l
 }
 
-// phased: the status of a pool is written many times; what tells one from another is when.
+// phased: the status of a pool is written many times; what tells one from another is when. So it is
+// with all writes of a life whose node goes from type to type and back.
 func (l *life) phased(m meaning) meaning {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m == "pool status" {
+	if m == started && l.changed {
+		m += asFallback
+	}
+	if m == "pool status" || l.fallback != "" {
 		return m + " in " + meaning(l.phase)
 	}
 	return m
@@ -83,13 +92,14 @@ func (l *life) phased(m meaning) meaning {
 func (l *life) begin(p phase) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.phase = p
+	l.phase, l.changed = p, false
 }
 
 func (l *life) record(w write) {
 	m := l.phased(w.meaning)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.changed = l.changed || w.meaning == retyped
 	if !slices.Contains(l.written, m) {
 		l.written = append(l.written, m)
 	}
@@ -159,7 +169,11 @@ func (l *life) warm(ctx context.Context) error {
 	pool := framework.Pool(l.name, poolSize)
 	hour, one := intstr.FromString("1h"), intstr.FromInt32(1)
 	pool.Spec.MinStandby, pool.Spec.MaxNodeRuntime, pool.Spec.Disruption.Budget = 1, &hour, &one
-	for _, o := range []client.Object{framework.Class(l.name, instanceType), pool} {
+	class := framework.Class(l.name, l.kind)
+	if l.fallback != "" {
+		class.Spec.FallbackInstanceTypes = []string{l.fallback}
+	}
+	for _, o := range []client.Object{class, pool} {
 		if err := l.r.Client.Create(ctx, o); err != nil {
 			return err
 		}

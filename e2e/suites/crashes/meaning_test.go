@@ -54,7 +54,8 @@ func apiWrite(method, path string, body []byte) write {
 	return write{}
 }
 
-// ofPatch reads a JSON patch: the state that it enters, else the paths that it changes.
+// ofPatch reads a JSON patch: the state that it enters, else the type that it intends, else the
+// paths that it changes.
 func ofPatch(body []byte) string {
 	var ops []struct {
 		Op, Path string
@@ -64,14 +65,23 @@ func ofPatch(body []byte) string {
 		return "not a JSON patch"
 	}
 	var paths []string
+	state, as := "", ""
 	for _, o := range ops {
 		switch {
 		case o.Op == "test":
 		case o.Path == "/metadata/labels/stratos.sh~1state":
-			return fmt.Sprint("state ", o.Value)
+			state = fmt.Sprint("state ", o.Value)
+		case o.Path == "/metadata/annotations/stratos.sh~1instance-type" && o.Op != "remove":
+			as = asFallback
 		default:
 			paths = append(paths, o.Op+" "+o.Path[strings.LastIndex(o.Path, "/")+1:])
 		}
+	}
+	switch {
+	case state != "":
+		return state + as
+	case as != "":
+		return "type"
 	}
 	slices.Sort(paths)
 	return strings.Join(slices.Compact(paths), ",")
@@ -134,6 +144,8 @@ func cloudWrite(method, path string, body []byte) write {
 		return write{instance: id, meaning: terminated}
 	case verb == "start":
 		return write{instance: id, meaning: started}
+	case verb == "type":
+		return write{instance: id, meaning: retyped}
 	case verb == "stop":
 		return write{instance: id, meaning: stopped}
 	case verb == "tags":
@@ -154,4 +166,8 @@ const (
 	started    meaning = "cloud: start"
 	stopped    meaning = "cloud: stop"
 	terminated meaning = "cloud: terminate"
+	retyped    meaning = "cloud: change type"
 )
+
+// asFallback ends the meaning of what is about a start as another type.
+const asFallback = " as another type"

@@ -37,6 +37,7 @@ const (
 	codeUnavailable   = "Unavailable"
 	codeInternalError = "InternalError"
 	codeAttribute     = "InvalidInstanceAttributeValue"
+	codeAttachments   = "AttachmentLimitExceeded"
 	codeUnsupported   = "UnsupportedOperation"
 	codeNoOffering    = "Unsupported"
 	codeUnauthorized  = "UnauthorizedOperation"

@@ -39,7 +39,8 @@ func (s *Server) parseModify(p *params, c *call) {
 // changeRefusal is why the instance cannot become the type; nil where it can. What the image lacks
 // is told by the start (startRefusal). The code for types that are not valid is the one that the
 // API reference names, the words for those that the instance cannot become are those that users
-// quote (pulumi/pulumi-aws#4291). The user guide says that the type is not changed where
+// quote (pulumi/pulumi-aws#4291), and those for too many network interfaces are those of launches
+// (chef/knife-ec2#375). The user guide says that the type is not changed where
 // hibernation is enabled, but not with which code.
 func (s *Server) changeRefusal(inst *simcloud.Instance, kind string) error {
 	size, known := s.sim.InstanceType(kind)
@@ -55,6 +56,8 @@ func (s *Server) changeRefusal(inst *simcloud.Instance, kind string) error {
 		return fail(codeUnsupported, "The instance type of '%s' cannot be changed because hibernation is enabled.", inst.ID)
 	case !sharesOne(s.properties(was).Architectures, s.properties(size).Architectures):
 		return fail(codeAttribute, "Modifying the instance type from %s to %s is not allowed.", inst.Type, kind)
+	case s.details[inst.ID].interfaces+1 > s.properties(size).Interfaces:
+		return fail(codeAttachments, "Interface count %d exceeds the limit for %s", s.details[inst.ID].interfaces+1, kind)
 	}
 	return nil
 }

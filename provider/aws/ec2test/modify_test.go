@@ -79,6 +79,7 @@ func TestTypesThatAnInstanceCannotBecome(t *testing.T) {
 	for name, c := range map[string]struct {
 		id, kind    string
 		hibernates  bool
+		interfaces  int
 		code, words string
 	}{
 		"unknown instance":     {id: id, kind: "m5.xlarge", code: codeNotFound, words: id},
@@ -86,7 +87,9 @@ func TestTypesThatAnInstanceCannotBecome(t *testing.T) {
 		"unknown type":         {kind: "m5.huge", code: codeAttribute, words: "Invalid value 'm5.huge' for InstanceType."},
 		"no type":              {kind: "", code: codeCombination, words: "No attributes specified"},
 		"another architecture": {kind: "m7g.large", code: codeAttribute, words: "from m5.large to m7g.large is not allowed"},
-		"hibernation":          {kind: "m5.xlarge", hibernates: true, code: codeUnsupported, words: "hibernation"},
+		"too many interfaces": {kind: "m5.xlarge", interfaces: 4, code: codeAttachments,
+			words: "Interface count 5 exceeds the limit for m5.xlarge"},
+		"hibernation": {kind: "m5.xlarge", hibernates: true, code: codeUnsupported, words: "hibernation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +97,7 @@ func TestTypesThatAnInstanceCannotBecome(t *testing.T) {
 				own := a.standby(1)[0]
 				a.sim.Write(func(*simcloud.Book) {
 					d := a.server.details[v1alpha1.InstanceID(own)]
-					d.hibernation = c.hibernates
+					d.hibernation, d.interfaces = c.hibernates, c.interfaces
 					a.server.details[v1alpha1.InstanceID(own)] = d
 				})
 				target := c.id

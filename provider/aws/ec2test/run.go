@@ -34,7 +34,9 @@ type details struct {
 	hibernation, ebsOptimized               bool
 	metadata                                metadataOptions
 	devices                                 []device
-	launched                                time.Time
+	// interfaces is how many network interfaces are attached beside the first.
+	interfaces int
+	launched   time.Time
 }
 
 // device is a block device as a launch asks for it.
