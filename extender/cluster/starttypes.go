@@ -429,7 +429,8 @@ func (s *State) releaseMisfits(old, n *decide.Node, now time.Time) {
 		return
 	}
 	is, was := n.Allocatable, old.Allocatable
-	isSmaller := n.State == v1alpha1.StateStarting && (is.MilliCPU < was.MilliCPU || is.Memory < was.Memory)
+	isStartable := n.State == v1alpha1.StateStandby || n.State == v1alpha1.StateStarting
+	isSmaller := isStartable && (is.MilliCPU < was.MilliCPU || is.Memory < was.Memory)
 	if !isSmaller && old.Labels[corev1.LabelInstanceTypeStable] == n.Labels[corev1.LabelInstanceTypeStable] {
 		return
 	}
