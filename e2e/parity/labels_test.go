@@ -42,7 +42,7 @@ func TestCloudControllersKeepTheInstanceType(t *testing.T) {
 				if _, err := nodes.Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				synctest.Wait()
+				settle()
 				is, err := nodes.Get(t.Context(), n.Name, metav1.GetOptions{})
 				if err != nil {
 					t.Fatal(err)
@@ -76,6 +76,13 @@ func controlled(t *testing.T, n *corev1.Node) *fake.Clientset {
 	})
 	factory.StartWithContext(ctx)
 	running.Go(func() { controller.RunWithContext(ctx, controllers.NewControllerManagerMetrics("parity")) })
-	synctest.Wait()
+	settle()
 	return client
+}
+
+// settle has the controller and its informers do all that they have begun. They look once in 100 ms
+// whether caches have synced, and so the clock has to go on.
+func settle() {
+	<-time.After(time.Minute)
+	synctest.Wait()
 }

@@ -2,15 +2,14 @@ package exactstarts
 
 import (
 	"context"
-	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -96,31 +95,30 @@ func awaitSeen(t *testing.T, r *framework.Rig) {
 	})
 }
 
-// replicasToCome has kube-controller-manager create the pods of a ReplicaSet at its own rate, and
-// asks about the newest one until claims are made for those that do not exist yet. Each takes its
-// claim when it comes, and no node starts that the others do not fill.
+// replicasToCome asks about the first pod of a ReplicaSet until claims are made for all those that
+// do not exist yet: kube-controller-manager hangs until then. Each takes its claim when it comes,
+// and no node starts that the others do not fill.
 func replicasToCome(t *testing.T, r *framework.Rig, s framework.Running) {
 	t.Helper()
-	const replicas, need, atLeast = 100, 20, 20 // 5 pods to a node
-	create(t, r, replicaSet("replicas", replicas))
+	const replicas, need = 100, 20 // 5 pods to a node
+	signal(t, r, syscall.SIGSTOP)
+	t.Cleanup(func() { signal(t, r, syscall.SIGCONT) })
+	set := replicaSet("replicas", replicas)
+	create(t, r, set)
+	first := podOf(set)
+	create(t, r, first)
 	var candidates []string
 	for node := range assert.PoolNodes(t, r, few) {
 		candidates = append(candidates, node)
 	}
 	assert.Await(t, "claims for replicas to come", func(ctx context.Context) (bool, error) {
-		pods := &corev1.PodList{}
-		if err := r.Client.List(ctx, pods, client.MatchingLabels{"app": "replicas"}); err != nil || len(pods.Items) == 0 {
-			return false, err
-		}
-		newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
-			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
-		})
-		if _, err := framework.AskFilter(ctx, s.Extender, &newest, candidates...); err != nil {
+		if _, err := framework.AskFilter(ctx, s.Extender, first, candidates...); err != nil {
 			return false, err
 		}
 		claims, err := replicaClaims(ctx, s)
-		return claims["claimed"] >= atLeast, err
+		return claims["claimed"] == replicas-1, err
 	})
+	signal(t, r, syscall.SIGCONT)
 	assert.Eventually(t, "each replica has taken its claim", func(ctx context.Context) (map[string]float64, error) {
 		return replicaClaims(ctx, s)
 	}, func(claims map[string]float64) bool { return claims["used"] == claims["claimed"] })
@@ -137,6 +135,22 @@ func replicasToCome(t *testing.T, r *framework.Rig, s framework.Running) {
 	if err != nil || starting != need || claims["released"] > 0 {
 		t.Errorf("%d nodes start, want %d; claims %v, want none released; %v", starting, need, claims, err)
 	}
+}
+
+// signal goes to kube-controller-manager.
+func signal(t *testing.T, r *framework.Rig, s syscall.Signal) {
+	t.Helper()
+	if err := r.ControlPlane.ControllerManager().Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// podOf is a pod as the ReplicaSet's controller makes it.
+func podOf(set *appsv1.ReplicaSet) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: set.Namespace, GenerateName: set.Name + "-", Labels: set.Spec.Template.Labels,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+	}, Spec: *set.Spec.Template.Spec.DeepCopy()}
 }
 
 // replicaClaims is stratos_replica_claims_total by result.
