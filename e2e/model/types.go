@@ -121,6 +121,8 @@ func (w *World) setTypes(a [4]int) {
 	for _, name := range []string{classOf(poolNamed(0)), classOf(poolNamed(1))} {
 		class := w.api.class(name).DeepCopy()
 		class.Spec.FallbackInstanceTypes = fallbackLists()[a[0]]
+		class.Generation++
+		class.Status.ObservedGeneration, class.Status.InstanceTypes = class.Generation, nil
 		class.Status.Capacity = corev1.ResourceList{
 			corev1.ResourceCPU: *resource.NewQuantity(nodeCPU, resource.DecimalSI),
 		}

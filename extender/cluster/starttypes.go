@@ -118,7 +118,11 @@ func (s *State) SetNodeClass(c *v1alpha1.AWSNodeClass) {
 	defer s.unlock()
 	was := s.types.classes[c.Name]
 	s.types.classes[c.Name] = c
-	if was == nil || !slices.Equal(was.UsableTypes(), c.UsableTypes()) {
+	known := len(s.types.records)
+	maps.DeleteFunc(s.types.records, func(of classType, r *typeRecord) bool {
+		return of.class == c.Name && r.generation != c.Generation
+	})
+	if was == nil || !slices.Equal(was.UsableTypes(), c.UsableTypes()) || len(s.types.records) < known {
 		s.retype(now)
 	}
 }
@@ -179,7 +183,7 @@ func (s *State) typeServes(was, is *corev1.Node) {
 	if class := s.types.classOf(s.poolOf(is)); class != nil {
 		key := classType{class.Name, is.Labels[corev1.LabelInstanceTypeStable]}
 		if r := s.types.records[key]; r != nil && r.failed == "" {
-			r.refusals, r.silent = 0, 0
+			delete(s.types.records, key)
 		}
 	}
 }

@@ -203,6 +203,42 @@ func (v *typedView) respec(generation int64) {
 	v.SetNodeClass(class)
 }
 
+// TestFailuresOfTypesAreForgotten: what is known against a type goes once it serves, and with the
+// spec. Nothing else may bring the standby nodes up to date then.
+func TestFailuresOfTypesAreForgotten(t *testing.T) {
+	for name, event := range map[string]func(*typedView){
+		"it serves": func(v *typedView) {
+			v.SetNode(poolNode("other", v1alpha1.StateStarting, inZ("b")))
+			v.SetNode(poolNode("other", v1alpha1.StateRunning, inZ("b")))
+		},
+		"the spec changes": func(v *typedView) { v.respec(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+			v.SetNode(poolNode("late", v1alpha1.StateStandby, inZ("b")))
+			v.BlameType("late", "b")
+			if len(v.types.records) != 1 {
+				t.Fatalf("set-up: %d records", len(v.types.records))
+			}
+			if event(v); len(v.types.records) != 0 {
+				t.Errorf("%d records are left", len(v.types.records))
+			}
+		})
+	}
+	v := newTypedView()
+	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+	v.BlameType("n", "b")
+	v.BlameType("n", "b")
+	v.dry("a")
+	if got := v.sees("n"); got != "c" {
+		t.Fatalf("set-up: the node is seen as %s", got)
+	}
+	if v.respec(2); v.sees("n") != "b" {
+		t.Errorf("after the spec changed the node is seen as %s, want b", v.sees("n"))
+	}
+}
+
 // TestAClassThatIsNotKnownYet: what failed under one spec is nothing against the next.
 func TestAClassThatIsNotKnownYet(t *testing.T) {
 	v := newTypedView()
