@@ -433,10 +433,17 @@ func (s *State) releaseMisfits(old, n *decide.Node, now time.Time) {
 		return
 	}
 	is, was := n.Allocatable, old.Allocatable
+	is.Scalar, was.Scalar = nil, nil // while it starts, devices may be missing
 	isStartable := n.State == v1alpha1.StateStandby || n.State == v1alpha1.StateStarting
-	isSmaller := isStartable && (is.MilliCPU < was.MilliCPU || is.Memory < was.Memory)
+	isSmaller := isStartable && is.Short(was) != ""
 	if !isSmaller && old.Labels[corev1.LabelInstanceTypeStable] == n.Labels[corev1.LabelInstanceTypeStable] {
 		return
 	}
-	s.claimsEnded(s.claims.ReleaseMisfits(n), now)
+	ended := s.claims.ReleaseMisfits(n)
+	s.claimsEnded(ended, now)
+	for _, l := range s.listeners {
+		if l.NamesOutdated != nil && len(ended) > 0 && n.State == v1alpha1.StateStarting {
+			s.notifications.add(func() { l.NamesOutdated(n.Name) })
+		}
+	}
 }

@@ -387,24 +387,41 @@ func TestWhatIsKnownOfAType(t *testing.T) {
 // TestANodeThatTurnsOutSmaller: claims on a node that starts as another type, of which nothing was
 // known. Those that do not fit end when its kubelet reports, and not once it is open.
 func TestANodeThatTurnsOutSmaller(t *testing.T) {
-	v := newTypedView()
 	intent := func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.AnnotationInstanceType: "b", v1alpha1.AnnotationClaims: "x,y"}
 	}
-	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
-	for _, pod := range []*corev1.Pod{small("x"), small("y")} {
-		v.SetPod(pod)
-		claimFor(t, v.State, v.claims, pod, "n")
+	large := func(n *corev1.Node) {
+		n.Status.Allocatable["memory"] = resource.MustParse("2Gi")
+		n.Status.Allocatable["ephemeral-storage"] = resource.MustParse("20Gi")
 	}
-	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), intent))
-	if len(v.lost) != 0 {
-		t.Fatalf("set-up: claims of %v ended", v.lost)
-	}
-	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), intent, func(n *corev1.Node) {
-		n.Status.Allocatable["cpu"] = resource.MustParse("1500m")
-	}))
-	if len(v.lost) != 1 || len(v.ClaimsOn("n")) != 1 {
-		t.Errorf("claims of %v ended, %d are left, want one of each", v.lost, len(v.ClaimsOn("n")))
+	for name, has := range map[corev1.ResourceName]string{
+		"cpu": "1500m", "memory": "1536Mi", "pods": "1", "ephemeral-storage": "15Gi",
+	} {
+		t.Run(string(name), func(t *testing.T) {
+			v := newTypedView()
+			var outdated []v1alpha1.NodeName
+			v.Listen(Listener{NamesOutdated: func(n v1alpha1.NodeName) { outdated = append(outdated, n) }})
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a"), large))
+			for _, pod := range []*corev1.Pod{small("x"), small("y")} {
+				pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"),
+					"memory": resource.MustParse("1Gi"), "ephemeral-storage": resource.MustParse("10Gi")}
+				v.SetPod(pod)
+				claimFor(t, v.State, v.claims, pod, "n")
+			}
+			v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), large, intent))
+			if len(v.lost) != 0 || len(outdated) != 0 {
+				t.Fatalf("set-up: claims of %v ended, %v names others", v.lost, outdated)
+			}
+			v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), large, intent, func(n *corev1.Node) {
+				n.Status.Allocatable[name] = resource.MustParse(has)
+			}))
+			if len(v.lost) != 1 || len(v.ClaimsOn("n")) != 1 {
+				t.Errorf("claims of %v ended, %d are left, want one of each", v.lost, len(v.ClaimsOn("n")))
+			}
+			if !slices.Equal(outdated, []v1alpha1.NodeName{"n"}) {
+				t.Errorf("nodes that name claims which have ended: %v, want n", outdated)
+			}
+		})
 	}
 }
 
