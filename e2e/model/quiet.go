@@ -122,8 +122,7 @@ func (w *World) couldServe(p *corev1.Pod) string {
 			nodes++
 			switch s := stateOf(n); {
 			case s == v1alpha1.StateRunning && w.used(n.Name, p)+cpuOf(p) > w.coresOn(n):
-			case s != v1alpha1.StateRunning && cpuOf(p)+w.beside() > n.Status.Allocatable.Cpu().Value():
-				// It was another type when it last ran, and nothing else is known of it.
+			case s != v1alpha1.StateRunning && w.showsLess(n) && cpuOf(p)+w.beside() > n.Status.Allocatable.Cpu().Value():
 			case !selects(p, n): // made when the pool had another template
 			case !w.suitsAtRest(p, n):
 			default:

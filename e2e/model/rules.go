@@ -46,7 +46,8 @@ type sized struct {
 func newRules(w *World) *rules {
 	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
 		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}},
-		ownerRules: newOwnerRules(), pauseRules: pauseRules{paused: map[string]time.Time{}}}
+		ownerRules: newOwnerRules(), pauseRules: pauseRules{paused: map[string]time.Time{}},
+		typeRules: typeRules{named: map[string]time.Time{}}}
 }
 
 // afterStep is called after each step of the world.
@@ -83,7 +84,7 @@ func (r *rules) troubled() bool {
 		t.anyRegionDown(now) || len(r.w.processes) != 1 {
 		return true
 	}
-	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || len(t.scarce)+len(t.dry)+len(t.quotas) > 0
+	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || t.isShort(now)
 }
 
 // changed is called for each write to the API server.
@@ -113,9 +114,13 @@ func (r *rules) changed(k kind, before, after client.Object) {
 func (r *rules) noteNode(old, n *corev1.Node) {
 	if n == nil {
 		delete(r.entered, old.Name)
+		delete(r.named, old.Name)
 		return
 	}
 	r.begins(old, n)
+	if old == nil || old.Annotations[v1alpha1.AnnotationClaims] != n.Annotations[v1alpha1.AnnotationClaims] {
+		r.named[n.Name] = r.w.now
+	}
 	if old == nil || stateOf(old) != stateOf(n) {
 		r.entered[n.Name] = r.w.now
 		r.w.note("%s: %s", n.Name, stateOf(n))
@@ -325,7 +330,7 @@ func (r *rules) started(i *instance) {
 			continue
 		}
 		starting++
-		if o.Name == n.Name || r.tooSmall(o) {
+		if o.Name == n.Name || r.moved(o, n) {
 			continue
 		}
 		for _, uid := range claimsOn(o) {

@@ -17,6 +17,8 @@ import (
 type typeRules struct {
 	// crowded is when more than one process last ran.
 	crowded time.Time
+	// named is when the claims that a Node names last changed.
+	named map[string]time.Time
 }
 
 // change is a call for a change of an instance's type that was answered.
@@ -65,7 +67,7 @@ func (r *rules) changesType(p *process, i *instance, kind string) {
 	}
 	asked := r.entered[n.Name]
 	switch {
-	case n.Annotations[v1alpha1.AnnotationInstanceType] == "" && r.w.now.Sub(r.crowded) > 10*time.Second:
+	case now.changed && n.Annotations[v1alpha1.AnnotationInstanceType] != kind && r.w.now.Sub(r.crowded) > 10*time.Second:
 		r.w.breaks("types", "%s is made %s, and its Node does not say so", i.id, kind)
 	case r.knowsRefusal(p, i, kind):
 		r.w.breaks("types", "%s is made %s, which was refused since it last ran", i.id, kind)
@@ -112,10 +114,9 @@ func (r *rules) answeredStart(p *process, i *instance, err error) {
 }
 
 // claimsByType checks, when a start is accepted, that the claims fit the type as what it starts,
-// where nodes of the class and type have shown for a while what that offers. A node that has returned
-// to the first type is judged by that only from its next event on.
+// where nodes of the class and type have shown for a while what that offers.
 func (r *rules) claimsByType(i *instance, n *corev1.Node) {
-	if !r.w.types.played || i.kind() == instanceType || len(r.w.processes) != 1 || r.w.now.Sub(r.crowded) < time.Minute {
+	if !r.w.types.played || len(r.w.processes) != 1 || r.w.now.Sub(r.crowded) < time.Minute {
 		return
 	}
 	known := r.entered[n.Name].Add(-10*time.Second - r.w.trouble.watch)
@@ -157,10 +158,16 @@ func (r *rules) claimed(uids []string) int64 {
 	return sum
 }
 
-// tooSmall reports whether the node, of the type as which it starts, has no room for all the claims
-// that it names. Those that end before it runs are named until something else is written there.
-func (r *rules) tooSmall(n *corev1.Node) bool {
-	return r.claimed(claimsOn(n)) > min(r.w.coresOn(n), n.Status.Allocatable.Cpu().Value())
+// moved reports whether the claims that both nodes name may have moved a moment ago, from one that
+// turned out too small for all while it starts. A process that began meanwhile does not know which
+// of them have ended.
+func (r *rules) moved(from, to *corev1.Node) bool {
+	if r.claimed(claimsOn(from)) <= min(r.w.coresOn(from), from.Status.Allocatable.Cpu().Value()) {
+		return false
+	}
+	begun := r.entered[from.Name]
+	isAlone := len(r.w.processes) == 1 && r.w.processes[0].born.Before(begun) && r.crowded.Before(begun)
+	return !isAlone || !r.quiet(15*time.Second) || r.w.now.Sub(r.named[to.Name]) < 2*time.Second
 }
 
 // claimsFit checks that the claims on a node that opens fit what it reports.
@@ -177,6 +184,12 @@ func (r *rules) claimsFit(n *corev1.Node) {
 	if sum, has := r.claimed(uids), n.Status.Allocatable.Cpu().Value(); sum > has {
 		r.w.breaks("claims", "%s opens with %d cores for claims of %d", n.Name, has, sum)
 	}
+}
+
+// showsLess reports whether the node was a smaller type when it last ran. It shows the room of that
+// until it runs again, and kube-scheduler goes by what it shows.
+func (w *World) showsLess(n *corev1.Node) bool {
+	return n.Status.Allocatable.Cpu().Value() < w.coresOn(n)
 }
 
 // assumedOn is the node that a scheduler has given the pod, or "".

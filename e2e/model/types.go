@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -165,6 +166,14 @@ func (w *World) noneOf(zone, kind string) error {
 		return &provider.InsufficientCapacityError{Zone: zone, Type: kind, Quota: quota, Err: errNoneLeft}
 	}
 	return nil
+}
+
+// isShort reports whether the cloud has none of something.
+func (t *trouble) isShort(now time.Time) bool {
+	isShort := func(until time.Time) bool { return now.Before(until) }
+	return slices.ContainsFunc(slices.Collect(maps.Values(t.scarce)), isShort) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(t.dry)), isShort) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(t.quotas)), isShort)
 }
 
 // startRefused is the cloud's answer to a start that it refuses, nil where it does not.
