@@ -394,9 +394,7 @@ func (s *State) leastKnown(class *v1alpha1.AWSNodeClass, kind string) corev1.Res
 		return least
 	}
 	for _, e := range s.nodes {
-		// While a node warms up or starts, devices may be missing.
-		whole := e.node != nil && (e.node.State == v1alpha1.StateRunning || e.node.State == v1alpha1.StateStandby)
-		if whole && e.object != nil && e.object.Labels[corev1.LabelInstanceTypeStable] == kind &&
+		if e.node != nil && showsType(e.node.State) && e.object != nil && e.object.Labels[corev1.LabelInstanceTypeStable] == kind &&
 			s.types.classOf(s.poolOf(e.object)) == class {
 			least = decide.Least(least, e.object)
 		}
@@ -408,18 +406,49 @@ func (s *State) leastKnown(class *v1alpha1.AWSNodeClass, kind string) corev1.Res
 // retype makes the standby nodes anew whose type at the next start is another one now, and ends the
 // claims that do not fit it. The caller holds mu.
 func (s *State) retype(now time.Time) {
-	for _, e := range s.nodes {
-		if e.object == nil || e.node == nil || e.node.State != v1alpha1.StateStandby || !e.node.InPool() {
-			continue
+	s.remake(now, func(e *nodeInfo) bool {
+		if e.node.State != v1alpha1.StateStandby {
+			return false
 		}
-		own := e.object.Labels[corev1.LabelInstanceTypeStable]
-		kind := s.typeToStart(e.object, s.poolOf(e.object), now)
-		if kind == "" {
-			kind = own
+		kind := cmp.Or(s.typeToStart(e.object, s.poolOf(e.object), now), e.object.Labels[corev1.LabelInstanceTypeStable])
+		return kind != e.node.Labels[corev1.LabelInstanceTypeStable]
+	})
+}
+
+// typeShown takes in that the node is the first one, or one more, to show what its type offers:
+// before is the state that it was in. Nodes that are to run as the type, and have not yet, are made
+// anew, and the claims that do not fit end. The caller holds mu.
+func (s *State) typeShown(shows *nodeInfo, before v1alpha1.NodeState, now time.Time) {
+	class := s.types.classOf(s.poolOf(shows.object))
+	if class == nil || len(class.Spec.FallbackInstanceTypes) == 0 || showsType(before) || !showsType(shows.node.State) {
+		return
+	}
+	kind := shows.object.Labels[corev1.LabelInstanceTypeStable]
+	clear(s.types.least)
+	s.remake(now, func(e *nodeInfo) bool {
+		return e.isForeseen && e.node.Labels[corev1.LabelInstanceTypeStable] == kind &&
+			s.types.classOf(s.poolOf(e.object)) == class
+	})
+}
+
+// showsType reports whether a node in the state shows what its type offers. While a node warms up or
+// starts, devices may be missing.
+func showsType(state v1alpha1.NodeState) bool {
+	return state == v1alpha1.StateRunning || state == v1alpha1.StateStandby
+}
+
+// remake makes the nodes of pools anew that are concerned, and ends the claims that do not fit them
+// any more. The caller holds mu.
+func (s *State) remake(now time.Time, isConcerned func(*nodeInfo) bool) {
+	var concerned []v1alpha1.NodeName
+	for name, e := range s.nodes {
+		if e.object != nil && e.node != nil && e.node.InPool() && isConcerned(e) {
+			concerned = append(concerned, name)
 		}
-		if kind == e.node.Labels[corev1.LabelInstanceTypeStable] {
-			continue
-		}
+	}
+	slices.Sort(concerned)
+	for _, name := range concerned {
+		e := s.nodes[name]
 		old := e.node
 		s.rebuildFromNode(e)
 		s.releaseMisfits(old, e.node, now)

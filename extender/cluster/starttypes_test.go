@@ -442,6 +442,60 @@ func TestANodeThatHasNotRunAsItsType(t *testing.T) {
 	}
 }
 
+// TestATypeThatShowsItsRoomLater: nothing was known of type b when claims were made on nodes that are
+// to run as it. They are judged by its room as soon as a node shows that, by warming up or by
+// opening, and not by their own next events.
+func TestATypeThatShowsItsRoomLater(t *testing.T) {
+	returned := func(n *corev1.Node) {
+		n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: `{"example.com/card":"1"}`}
+	}
+	intent := func(n *corev1.Node) {
+		returned(n)
+		n.Annotations[v1alpha1.AnnotationInstanceType], n.Annotations[v1alpha1.AnnotationClaims] = "b", "x,y"
+	}
+	smaller := func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("1500m") }
+	for name, c := range map[string]struct {
+		node   *corev1.Node
+		starts *corev1.Node
+		dry    bool
+		from   v1alpha1.NodeState
+		to     v1alpha1.NodeState
+	}{
+		"one that is to become it": {node: poolNode("n", v1alpha1.StateStandby, inZ("a")), dry: true,
+			from: v1alpha1.StateStarting, to: v1alpha1.StateRunning},
+		"one that became it": {node: poolNode("n", v1alpha1.StateStandby, inZ("b"), returned),
+			from: v1alpha1.StateStarting, to: v1alpha1.StateRunning},
+		"one that starts as it": {node: poolNode("n", v1alpha1.StateStandby, inZ("b"), returned),
+			starts: poolNode("n", v1alpha1.StateStarting, inZ("b"), intent),
+			from:   v1alpha1.StateStarting, to: v1alpha1.StateRunning},
+		"by a warm-up": {node: poolNode("n", v1alpha1.StateStandby, inZ("b"), returned),
+			from: v1alpha1.StateWarmup, to: v1alpha1.StateStandby},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(c.node)
+			if c.dry {
+				v.dry("a")
+			}
+			for _, pod := range []*corev1.Pod{small("x"), small("y")} {
+				v.SetPod(pod)
+				claimFor(t, v.State, v.claims, pod, "n")
+			}
+			if c.starts != nil {
+				v.SetNode(c.starts)
+			}
+			v.SetNode(poolNode("other", c.from, inZ("b"), smaller))
+			if len(v.lost) != 0 {
+				t.Fatalf("set-up: claims of %v ended", v.lost)
+			}
+			v.SetNode(poolNode("other", c.to, inZ("b"), smaller))
+			if len(v.lost) != 1 || len(v.ClaimsOn("n")) != 1 {
+				t.Errorf("claims of %v ended, %d are left, want one of each", v.lost, len(v.ClaimsOn("n")))
+			}
+		})
+	}
+}
+
 // TestReturnsToTheFirstType: a standby node of type b.
 func TestReturnsToTheFirstType(t *testing.T) {
 	trunk := func(n *corev1.Node) { n.Status.Allocatable["vpc.amazonaws.com/pod-eni"] = resource.MustParse("9") }

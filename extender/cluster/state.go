@@ -193,6 +193,7 @@ func (s *State) SetNode(n *corev1.Node) {
 	for _, o := range slotsOf {
 		s.adoptSlots(o, now)
 	}
+	s.typeShown(e, before, now)
 }
 
 // observe tells the claims the node's state, and which pods it names. The caller holds mu.
