@@ -67,6 +67,7 @@ func (r *rules) afterStep() {
 	}
 	r.listen()
 	r.deadlines()
+	r.namedTwice()
 }
 
 // listen notes whether the cloud answers.

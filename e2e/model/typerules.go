@@ -107,7 +107,10 @@ func (r *rules) answeredStart(p *process, i *instance, err error) {
 	switch {
 	case n == nil:
 	case provider.IsInsufficientCapacity(err) && r.w.trouble.lost == 0:
-		p.unavailable[labelledOffering(n)] = r.w.now
+		// What is refused while the backoff lasts, to starts for bound pods, does not prolong it.
+		if o := labelledOffering(n); r.w.now.Sub(p.unavailable[o]) >= 3*time.Minute {
+			p.unavailable[o] = r.w.now
+		}
 	case err == nil:
 		delete(p.unavailable, labelledOffering(n))
 	}
@@ -168,6 +171,34 @@ func (r *rules) moved(from, to *corev1.Node) bool {
 	begun := r.entered[from.Name]
 	isAlone := len(r.w.processes) == 1 && r.w.processes[0].born.Before(begun) && r.crowded.Before(begun)
 	return !isAlone || !r.quiet(15*time.Second) || r.w.now.Sub(r.named[to.Name]) < 2*time.Second
+}
+
+// namedTwice checks, while nothing is wrong, that no pending pod is named by two nodes that start:
+// another replica, or a new process, would not know which of them it is to have.
+func (r *rules) namedTwice() {
+	if len(r.w.processes) != 1 || !r.quiet(15*time.Second) {
+		return
+	}
+	at, born := map[string]string{}, later(r.w.processes[0].born, r.crowded)
+	for _, n := range r.w.api.nodes() {
+		if stateOf(n) != v1alpha1.StateStarting || r.entered[n.Name].Before(born) {
+			continue
+		}
+		for _, uid := range claimsOn(n) {
+			other := at[uid]
+			at[uid] = n.Name
+			if other != "" && r.w.now.Sub(later(r.named[n.Name], r.named[other])) > 5*time.Second && r.waits(uid) {
+				r.w.breaks("starts", "%s and %s name %s", other, n.Name, uid)
+			}
+		}
+	}
+}
+
+// waits reports whether the pod of the UID is bound nowhere.
+func (r *rules) waits(uid string) bool {
+	return slices.ContainsFunc(r.w.api.pods(), func(p *corev1.Pod) bool {
+		return string(p.UID) == uid && counts(p) && p.Spec.NodeName == ""
+	})
 }
 
 // claimsFit checks that the claims on a node that opens fit what it reports.

@@ -111,7 +111,22 @@ func withTypes(t Trace) Trace {
 		put("deny")
 	}
 	t.Operations = slices.Insert(t.Operations, 0, drawn(dice, all, "types", 0))
+	if dice.IntN(2) == 0 {
+		t.Operations = append(t.Operations, squeezed(dice, all)...)
+	}
 	return t
+}
+
+// squeezed has the cloud run out of the first type for long, with pods that come in waves: what the
+// first nodes show of the type as which they start is known when the next ones are asked for.
+func squeezed(dice *rand.Rand, all map[string]kindOfOperation) []Operation {
+	out := []Operation{{Wait: 5 * time.Minute, Name: "dry", Args: [4]int{2, 0, 900}}}
+	for range 2 + dice.IntN(2) {
+		pods := drawn(dice, all, "pods", time.Duration(1+dice.IntN(90))*time.Second)
+		pods.Args[0], pods.Args[2] = dice.IntN(2), 2 // one or two, in whichever pool
+		out = append(out, pods)
+	}
+	return out
 }
 
 // setTypes gives both classes fallback types, all of which their loop has found usable. The second
