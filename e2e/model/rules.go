@@ -162,6 +162,7 @@ func (r *rules) resized(before, after client.Object) {
 		r.emptied(old)
 	} else {
 		r.status(old, p)
+		r.regionCounted(p)
 	}
 }
 
