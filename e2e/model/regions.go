@@ -70,10 +70,10 @@ func (r *rules) regionCounted(p *v1alpha1.NodePool) {
 	if len(r.w.processes) != 1 {
 		return
 	}
-	process, count, long := r.w.processes[0], 0, r.w.now.Add(-time.Minute)
+	process, count, long := r.w.processes[0], 0, r.w.now.Add(-10*time.Second)
 	for _, i := range r.w.cloud.of(p.Name) {
-		isOld := i.moments[len(i.moments)-1].at.Before(long) && i.meddled.Before(long) && i.unseenUntil.Before(long)
-		if r.w.trouble.regionDown(i.region, r.w.now) && process.seen[i.id] && isOld && i.died != i.boot &&
+		isKnown := process.seen[i.id] && i.launched.Before(long) && i.meddled.IsZero() && i.unseenUntil.Before(long)
+		if r.w.trouble.regionDown(i.region, r.w.now) && isKnown && i.died != i.boot &&
 			i.state() != provider.InstanceShuttingDown {
 			count++
 		}
