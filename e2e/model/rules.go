@@ -325,27 +325,32 @@ func (r *rules) started(i *instance) {
 		return // a claim from before the DaemonSet came may not fit any more, and another node is started for it
 	}
 	r.claimsByType(i, n)
-	claims := claimsOn(n)
 	starting := 0
 	for _, o := range r.w.api.nodes() {
 		if stateOf(o) != v1alpha1.StateStarting || r.refused(o) || r.overtaken(o) {
 			continue
 		}
 		starting++
-		if o.Name == n.Name || r.moved(o, n) {
-			continue
-		}
-		for _, uid := range claimsOn(o) {
-			// A slot is a place in the line of its owner, and is taken again as soon as it is free.
-			if _, _, isSlot := decide.OwnerOfSlot(types.UID(uid)); !isSlot && slices.Contains(claims, uid) {
-				r.w.breaks("starts", "pod %s starts both %s and %s", uid, o.Name, n.Name)
-			}
-		}
+		r.startsTwice(n, o)
 	}
 	r.unwanted(n)
 	r.grouped(n)
 	if need := min(r.waiting(), r.crowdOf()); starting > need {
 		r.w.breaks("starts", "%d nodes are starting, and %d pods wait or waited a moment ago", starting, need)
+	}
+}
+
+// startsTwice checks that no pod is what both nodes start for.
+func (r *rules) startsTwice(n, other *corev1.Node) {
+	if other.Name == n.Name || r.moved(other, n) {
+		return
+	}
+	claims := claimsOn(n)
+	for _, uid := range claimsOn(other) {
+		// A slot is a place in the line of its owner, and is taken again as soon as it is free.
+		if _, _, isSlot := decide.OwnerOfSlot(types.UID(uid)); !isSlot && slices.Contains(claims, uid) {
+			r.w.breaks("starts", "pod %s starts both %s and %s", uid, other.Name, n.Name)
+		}
 	}
 }
 

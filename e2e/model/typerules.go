@@ -65,7 +65,12 @@ func (r *rules) changesType(p *process, i *instance, kind string) {
 		!r.w.types.refuses(i, kind, refusedAtChange) {
 		i.change = now
 	}
-	asked := r.entered[n.Name]
+	r.changesOnce(p, i, last, now, n)
+}
+
+// changesOnce checks the change against the last one before, and against what the Node says.
+func (r *rules) changesOnce(p *process, i *instance, last, now change, n *corev1.Node) {
+	asked, kind := r.entered[n.Name], now.kind
 	switch {
 	case now.changed && n.Annotations[v1alpha1.AnnotationInstanceType] != kind && r.w.now.Sub(r.crowded) > 10*time.Second:
 		r.w.breaks("types", "%s is made %s, and its Node does not say so", i.id, kind)
@@ -74,7 +79,7 @@ func (r *rules) changesType(p *process, i *instance, kind string) {
 	case last.at.Before(asked):
 	case last.changed && now.changed:
 		r.w.breaks("types", "%s is made %s and %s in one start", i.id, last.kind, kind)
-	case again && last.again: // the first one may have been to return to the type
+	case now.again && last.again: // the first one may have been to return to the type
 		r.w.breaks("types", "%s is made %s three times in one start", i.id, kind)
 	}
 }

@@ -185,7 +185,7 @@ func (w *World) noneOf(zone, kind string) error {
 
 // isShort reports whether the cloud has none of something.
 func (t *trouble) isShort(now time.Time) bool {
-	isShort := func(until time.Time) bool { return now.Before(until) }
+	isShort := now.Before
 	return slices.ContainsFunc(slices.Collect(maps.Values(t.scarce)), isShort) ||
 		slices.ContainsFunc(slices.Collect(maps.Values(t.dry)), isShort) ||
 		slices.ContainsFunc(slices.Collect(maps.Values(t.quotas)), isShort)

@@ -394,8 +394,8 @@ func (s *State) leastKnown(class *v1alpha1.AWSNodeClass, kind string) corev1.Res
 		return least
 	}
 	for _, e := range s.nodes {
-		if e.node != nil && showsType(e.node.State) && e.object != nil && e.object.Labels[corev1.LabelInstanceTypeStable] == kind &&
-			s.types.classOf(s.poolOf(e.object)) == class {
+		if e.node != nil && showsType(e.node.State) && e.object != nil &&
+			e.object.Labels[corev1.LabelInstanceTypeStable] == kind && s.types.classOf(s.poolOf(e.object)) == class {
 			least = decide.Least(least, e.object)
 		}
 	}
