@@ -71,8 +71,8 @@ type instance struct {
 	died int
 	// renames is how often its kubelet has registered under another name than before.
 	renames int
-	// change is the last call for a change of its type in a start that was not refused. refusedTypes are
-	// the types that the cloud refused it.
+	// change is the last call for a change of its type in a start that was not refused.
+	// refusedTypes are the types that the cloud refused it.
 	change       change
 	refusedTypes map[string]typeRefusal
 }

@@ -44,8 +44,8 @@ func (r *rules) typeRefused(p *process, i *instance, kind string) {
 	}
 }
 
-// knowsRefusal reports whether the cloud told the process that the type is none for the instance, and
-// that has not run since.
+// knowsRefusal reports whether the cloud told the process that the type is none for the instance,
+// and that has not run since.
 func (r *rules) knowsRefusal(p *process, i *instance, kind string) bool {
 	last := i.refusedTypes[kind]
 	return last.to == p && i.started.Before(last.at) && i.meddled.Before(last.at) && r.crowded.Before(last.at)
@@ -84,8 +84,8 @@ func (r *rules) changesOnce(p *process, i *instance, last, now change, n *corev1
 	}
 }
 
-// startsAsType checks a start call: not of an offering of which this process knows that the cloud has
-// none. A start for a bound pod may try.
+// startsAsType checks a start call: not of an offering of which this process knows that the cloud
+// has none. A start for a bound pod may try.
 func (r *rules) startsAsType(p *process, i *instance) {
 	n := r.w.api.node(i.node())
 	if n == nil || stateOf(n) != v1alpha1.StateStarting || !r.w.types.played {
@@ -243,7 +243,8 @@ func (w *World) assumedOn(pod types.UID) string {
 	return ""
 }
 
-// typesAtRest says which node is of another type than it shows, or has not returned to the first one.
+// typesAtRest says which node is of another type than it shows, or has not returned to the first
+// one.
 func (w *World) typesAtRest() string {
 	if !w.types.played {
 		return ""

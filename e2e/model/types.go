@@ -17,8 +17,8 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// Classes with fallback types: a cloud that runs out of a type in a zone, and stopped instances that
-// are made other types.
+// Classes with fallback types: a cloud that runs out of a type in a zone, and stopped instances
+// that are made other types.
 
 // The instance types: all instances of classes without fallback types are of the first one.
 const (
@@ -250,7 +250,8 @@ func (c *cloud) retype(i *instance, kind string) {
 	i.moments = append(i.moments, moment{at: c.w.now, state: i.state(), tags: i.tags(), kind: kind})
 }
 
-// labelType has a Node that registers carry the labels that the cloud controller initialises it with.
+// labelType has a Node that registers carry the labels that the cloud controller initialises it
+// with.
 func (w *World) labelType(n *corev1.Node, i *instance) {
 	if w.types.played {
 		n.Labels[corev1.LabelInstanceType], n.Labels[corev1.LabelInstanceTypeStable] = i.kind(), i.kind()
@@ -263,8 +264,8 @@ func (w *World) reportCores(n *corev1.Node, i *instance) {
 	n.Status.Allocatable[corev1.ResourceCPU] = *resource.NewQuantity(coresOf(i.kind()), resource.DecimalSI)
 }
 
-// copyTypeLabel is the cloud controller: it copies the old label of the type over the stable one, and
-// never asks the cloud again.
+// copyTypeLabel is the cloud controller: it copies the old label of the type over the stable one,
+// and never asks the cloud again.
 func (w *World) copyTypeLabel(n *corev1.Node) {
 	name, old := n.Name, n.Labels[corev1.LabelInstanceType]
 	if old == "" || old == n.Labels[corev1.LabelInstanceTypeStable] {

@@ -69,7 +69,8 @@ type trouble struct {
 	scarce map[string]time.Time
 	// regions are those that do not answer, and until when.
 	regions map[string]time.Time
-	// dry are the offerings, and quotas the families of types, of which the cloud gives none until then.
+	// dry are the offerings, and quotas the families of types, of which the cloud gives none until
+	// then.
 	dry    map[offering]time.Time
 	quotas map[string]time.Time
 	// denied is until when Stratos lacks the permission to change types.

@@ -431,8 +431,8 @@ func (s *State) typeShown(shows *nodeInfo, before v1alpha1.NodeState, now time.T
 	})
 }
 
-// showsType reports whether a node in the state shows what its type offers. While a node warms up or
-// starts, devices may be missing.
+// showsType reports whether a node in the state shows what its type offers. While a node warms up
+// or starts, devices may be missing.
 func showsType(state v1alpha1.NodeState) bool {
 	return state == v1alpha1.StateRunning || state == v1alpha1.StateStandby
 }

@@ -442,9 +442,9 @@ func TestANodeThatHasNotRunAsItsType(t *testing.T) {
 	}
 }
 
-// TestATypeThatShowsItsRoomLater: nothing was known of type b when claims were made on nodes that are
-// to run as it. They are judged by its room as soon as a node shows that, by warming up or by
-// opening, and not by their own next events.
+// TestATypeThatShowsItsRoomLater: nothing was known of type b when claims were made on nodes that
+// are to run as it. They are checked against its room as soon as a node shows that, by warming up
+// or by opening, and not by their own next events.
 func TestATypeThatShowsItsRoomLater(t *testing.T) {
 	returned := func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: `{"example.com/card":"1"}`}

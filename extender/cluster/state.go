@@ -88,8 +88,8 @@ type Listener struct {
 	// PoolPaused is called with the nodes of a pool that was paused which have claims and do not start
 	// yet, as far as the cluster state shows it.
 	PoolPaused func(nodes []v1alpha1.NodeName)
-	// NamesOutdated is called with a starting node that still names claims which do not fit it and have
-	// ended: another replica, or a new process, would count them there.
+	// NamesOutdated is called with a starting node that still names claims which do not fit it and
+	// have ended: another replica, or a new process, would count them there.
 	NamesOutdated func(node v1alpha1.NodeName)
 	// ReplicasClaimed is called when claims were made for replicas that an owner is still to create.
 	ReplicasClaimed func(ReplicasClaimed)

@@ -249,8 +249,8 @@ func TestARefusedNodeStartsAsAnotherType(t *testing.T) {
 	})
 }
 
-// A claim that ends because its node turns out smaller is named there no more: its pod has a node of
-// its own by then.
+// A claim that ends because its node turns out smaller is named there no more: its pod has a node
+// of its own by then.
 func TestANodeThatTurnsOutSmallerNamesWhatFits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTyped(t, stopped("x1", "x", "a", 2), stopped("x2", "x", "b", 2))
