@@ -102,7 +102,7 @@ func NewLoops(p Parts) (*Loops, error) {
 	l.Starter = l.starter(p, m)
 	l.Placer = start.NewPlacer(p.State, l.Starter, p.Events, p.Now)
 	p.State.Listen(cluster.Listener{ClaimsLost: l.Placer.Reschedule, SiblingsWait: l.Placer.AddSiblings,
-		PoolPaused: l.Starter.PoolPaused})
+		PoolPaused: l.Starter.PoolPaused, NamesOutdated: l.Starter.StartNode})
 	p.State.Listen(replicaNews(p.Events, m, l.Nominator))
 	l.nodes = &node.Reconciler{
 		Reader: p.Client, Live: p.Live, Client: p.Client, Cloud: p.Cloud, Owner: owner, Steps: node.NewStepClock(p.Elapsed),

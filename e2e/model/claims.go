@@ -168,7 +168,7 @@ func (w *World) logs(node string) {
 		switch {
 		case p != nil && !belongs:
 			w.api.drop(kindPod, at)
-		case p == nil && belongs && w.promised(node)+loggerCPU <= nodeCPU:
+		case p == nil && belongs && w.promised(node)+loggerCPU <= w.coresOn(n):
 			p := w.newLogger(at, node)
 			w.api.put(kindPod, p)
 			for _, s := range w.schedulers { // one of them has bound it, so it knows

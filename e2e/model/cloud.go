@@ -12,9 +12,6 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// instanceType is that of all instances.
-const instanceType = "m5.large"
-
 // clusterName and clusterUID are ours; instances of other clusters carry strangerName, or our name
 // and strangerUID.
 const (
@@ -36,11 +33,13 @@ type moment struct {
 	at    time.Time
 	state provider.InstanceState
 	tags  map[string]string
+	kind  string
 }
 
 // instance is one machine of the cloud.
 type instance struct {
 	id       v1alpha1.InstanceID
+	number   int
 	zone     string
 	region   string
 	token    string
@@ -72,9 +71,14 @@ type instance struct {
 	died int
 	// renames is how often its kubelet has registered under another name than before.
 	renames int
+	// change is the last call for a change of its type in a start that was not refused.
+	// refusedTypes are the types that the cloud refused it.
+	change       change
+	refusedTypes map[string]typeRefusal
 }
 
 func (i *instance) state() provider.InstanceState { return i.moments[len(i.moments)-1].state }
+func (i *instance) kind() string                  { return i.moments[len(i.moments)-1].kind }
 func (i *instance) tags() map[string]string       { return i.moments[len(i.moments)-1].tags }
 func (i *instance) pool() string                  { return i.tags()[v1alpha1.LabelPool] }
 func (i *instance) node() string {
@@ -129,8 +133,8 @@ func newCloud(w *World) *cloud {
 func (c *cloud) add(token string, tags map[string]string) *instance {
 	n := len(c.instances)
 	i := &instance{
-		id: v1alpha1.InstanceID(fmt.Sprintf("i-%03d", n)), zone: []string{"x", "y"}[n%2], token: token, launched: c.w.now,
-		moments: []moment{{at: c.w.now, state: provider.InstancePending, tags: maps.Clone(tags)}},
+		id: v1alpha1.InstanceID(fmt.Sprintf("i-%03d", n)), number: n, refusedTypes: map[string]typeRefusal{}, zone: []string{"x", "y"}[n%2], token: token, launched: c.w.now,
+		moments: []moment{{at: c.w.now, state: provider.InstancePending, tags: maps.Clone(tags), kind: instanceType}},
 	}
 	c.instances = append(c.instances, i)
 	return i
@@ -160,7 +164,7 @@ func (c *cloud) of(pool string) []*instance {
 // become changes the state, retag the tags.
 func (c *cloud) become(i *instance, state provider.InstanceState) {
 	c.w.note("%s is %s", i.id, state)
-	i.moments = append(i.moments, moment{at: c.w.now, state: state, tags: i.tags()})
+	i.moments = append(i.moments, moment{at: c.w.now, state: state, tags: i.tags(), kind: i.kind()})
 	if i.boot > 1 || i.up { // a launch that no read shows yet stays so while it boots
 		i.unseenUntil = time.Time{}
 	}
@@ -170,7 +174,7 @@ func (c *cloud) become(i *instance, state provider.InstanceState) {
 func (c *cloud) retag(i *instance, change func(map[string]string)) {
 	tags := maps.Clone(i.tags())
 	change(tags)
-	i.moments = append(i.moments, moment{at: c.w.now, state: i.state(), tags: tags})
+	i.moments = append(i.moments, moment{at: c.w.now, state: i.state(), tags: tags, kind: i.kind()})
 }
 
 // remembered is how long the cloud lists a terminated instance.
@@ -196,7 +200,7 @@ func (c *cloud) seen(i *instance) *provider.Instance {
 
 func (i *instance) as(m *moment) *provider.Instance {
 	return &provider.Instance{
-		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: instanceType, Zone: i.zone, Region: regionOr(i.region),
+		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: m.kind, Zone: i.zone, Region: regionOr(i.region),
 		LaunchTime: i.launched,
 		Tags:       maps.Clone(m.tags), StateReason: i.reason,
 	}
@@ -241,10 +245,12 @@ func (c *cloudClient) LaunchInstance(_ context.Context, class *v1alpha1.AWSNodeC
 			return err
 		}
 		zone := []string{"x", "y"}[len(w.cloud.instances)%2]
-		if w.now.Before(w.trouble.scarce[zone]) {
-			return &provider.InsufficientCapacityError{Zone: zone, Type: instanceType, Err: errors.New("none left")}
+		kind, err := w.launchType(class, zone)
+		if err != nil {
+			return err
 		}
 		i := w.cloud.add(req.ClientToken, req.Tags)
+		i.moments[0].kind = kind
 		i.region = regionOr(class.Spec.Region)
 		if pool := w.api.pool(i.pool()); pool != nil {
 			i.selfStop = pool.Spec.PreWarm.CompletionModeOf(class) == v1alpha1.SelfStop
@@ -279,11 +285,14 @@ func (c *cloudClient) StartInstance(_ context.Context, id string) error {
 		default:
 			return &provider.IncorrectStateError{ID: id, State: i.state(), Op: "start"}
 		}
-		if w.now.Before(w.trouble.scarce[i.zone]) {
+		w.rules.startsAsType(c.p, i)
+		if err := w.startRefused(c.p, i); err != nil {
 			i.refused = w.now
-			return &provider.InsufficientCapacityError{Zone: i.zone, Type: instanceType, Err: errors.New("none left")}
+			w.rules.answeredStart(c.p, i, err)
+			return err
 		}
 		i.started = w.now
+		w.rules.answeredStart(c.p, i, nil)
 		w.rules.started(i)
 		w.powerOn(i)
 		return nil

@@ -155,8 +155,9 @@ func (w *World) register(i *instance) {
 	if pool := w.api.pool(i.pool()); pool != nil { // as its user data tells its kubelet
 		n.Spec.Taints = append(n.Spec.Taints, pool.Spec.Template.StartupTaints...)
 	}
-	n.Status.Allocatable = corev1.ResourceList{"cpu": *resource.NewQuantity(nodeCPU, resource.DecimalSI),
+	n.Status.Allocatable = corev1.ResourceList{"cpu": *resource.NewQuantity(coresOf(i.kind()), resource.DecimalSI),
 		"pods": resource.MustParse("20")}
+	w.labelType(n, i)
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
 		LastHeartbeatTime: w.second()}}
 	n.Status.NodeInfo.BootID = i.bootID()
@@ -178,6 +179,7 @@ func (w *World) report(i *instance, boot int) {
 	w.die(i)
 	w.api.editNode(i.node(), func(n *corev1.Node) {
 		n.Status.NodeInfo.BootID = i.bootID()
+		w.reportCores(n, i)
 		say(n, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", w.second())
 		if w.network.monitoring {
 			say(n, networkingReady, corev1.ConditionTrue, "NetworkingIsReady", w.second())
@@ -241,6 +243,7 @@ func (w *World) nodeChanged(before, after client.Object) {
 	}
 	w.operate(n.Name)
 	w.tidyLater(n)
+	w.copyTypeLabel(n)
 	w.reportAgain(old, n)
 }
 
@@ -367,7 +370,7 @@ func (w *World) kubelet(at key) {
 		w.api.drop(kindPod, at)
 	case p.Status.Phase == "" || p.Status.Phase == corev1.PodPending:
 		phase := corev1.PodRunning
-		if cpuOf(p)+w.used(n.Name, p) > nodeCPU {
+		if cpuOf(p)+w.used(n.Name, p) > w.coresOn(n) {
 			w.rules.rejected(p)
 			phase = corev1.PodFailed
 		}

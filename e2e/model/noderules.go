@@ -48,6 +48,7 @@ func (r *rules) nodeChanged(old, n *corev1.Node) {
 	case v1alpha1.StateRunning:
 		r.used[n.Name] = r.w.now
 		r.opened(old, n)
+		r.claimsFit(n)
 	case v1alpha1.StateStopping:
 		r.idle(old, n)
 	case v1alpha1.StateTerminating:

@@ -42,6 +42,7 @@ func operations() map[string]kindOfOperation {
 	maps.Copy(all, ownerOperations())
 	maps.Copy(all, nominationOperations())
 	maps.Copy(all, pauseOperations())
+	maps.Copy(all, typeOperations())
 	return all
 }
 

@@ -57,6 +57,8 @@ type process struct {
 	seen map[v1alpha1.InstanceID]bool
 	// answered are the regions that have answered a list of its.
 	answered map[string]bool
+	// unavailable is when the cloud last had none of an offering for it, and none since.
+	unavailable map[offering]time.Time
 	// crashIn counts down the writes until the process ends: before the last of them, or after it
 	// where crashAfter is set. 0 is never.
 	crashIn    int
@@ -67,7 +69,7 @@ type process struct {
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
 	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, skew: w.skew,
-		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}}
+		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, unavailable: map[offering]time.Time{}}
 	now := func() time.Time { return w.now.Add(p.skew) }
 	p.state = cluster.New(decide.NewClaims(), now)
 	for _, set := range w.daemonSets() {
@@ -177,6 +179,8 @@ func (p *process) see(object client.Object) {
 		p.state.SetOwner(o)
 	case *corev1.ResourceQuota:
 		p.state.SetQuota(o)
+	case *v1alpha1.AWSNodeClass:
+		p.state.SetNodeClass(o)
 	}
 }
 
@@ -193,6 +197,8 @@ func (p *process) unsee(object client.Object) {
 		p.state.DeleteOwner(o)
 	case *corev1.ResourceQuota:
 		p.state.DeleteQuota(o)
+	case *v1alpha1.AWSNodeClass:
+		p.state.DeleteNodeClass(o.Name)
 	}
 }
 

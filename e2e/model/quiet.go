@@ -23,7 +23,7 @@ const (
 // calm ends all faults. What they have left behind stays.
 func (w *World) calm() {
 	w.rules.listen()
-	w.trouble = trouble{scarce: map[string]time.Time{}, regions: map[string]time.Time{}, lag: 2 * time.Second}
+	w.trouble = noTrouble(2 * time.Second)
 	w.note("all faults end")
 	for _, p := range w.processes {
 		p.crashIn = 0
@@ -120,12 +120,8 @@ func (w *World) couldServe(p *corev1.Pod) string {
 				continue
 			}
 			nodes++
-			switch s := stateOf(n); {
-			case s == v1alpha1.StateRunning && w.used(n.Name, p)+cpuOf(p) > nodeCPU:
-			case !selects(p, n): // made when the pool had another template
-			case !w.suitsAtRest(p, n):
-			default:
-				return n.Name + ", " + string(s)
+			if selects(p, n) && w.suitsAtRest(p, n) && w.hasRoom(n, p) { // some were made of another template
+				return n.Name + ", " + string(stateOf(n))
 			}
 		}
 		if nodes < int(pool.Spec.PoolSize) && w.launchServes(p) {
@@ -133,6 +129,14 @@ func (w *World) couldServe(p *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// hasRoom reports whether the node has room for the pod, or will have once it runs.
+func (w *World) hasRoom(n *corev1.Node, p *corev1.Pod) bool {
+	if stateOf(n) == v1alpha1.StateRunning {
+		return w.used(n.Name, p)+cpuOf(p) <= w.coresOn(n)
+	}
+	return !w.showsLess(n) || cpuOf(p)+w.beside() <= n.Status.Allocatable.Cpu().Value()
 }
 
 // restless says what is not as it is to be when no pod wants anything.
@@ -151,6 +155,9 @@ func (w *World) restless() string {
 		if n := p.state.ClaimCount(); n > 0 {
 			return fmt.Sprintf("%d claims stand though no pod waits", n)
 		}
+	}
+	if why := w.typesAtRest(); why != "" {
+		return why
 	}
 	return w.halves()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -61,4 +62,24 @@ func (p *process) lacking() error {
 		return nil
 	}
 	return partial
+}
+
+// regionCounted checks that the status of a pool goes on counting the instances of a region that
+// does not answer, as far as the process has seen them.
+func (r *rules) regionCounted(p *v1alpha1.NodePool) {
+	if len(r.w.processes) != 1 {
+		return
+	}
+	process, count, long := r.w.processes[0], 0, r.w.now.Add(-10*time.Second)
+	for _, i := range r.w.cloud.of(p.Name) {
+		isKnown := process.seen[i.id] && i.launched.Before(long) && i.meddled.IsZero() && i.unseenUntil.Before(long)
+		if r.w.trouble.regionDown(i.region, r.w.now) && isKnown && i.died != i.boot &&
+			i.state() != provider.InstanceShuttingDown {
+			count++
+		}
+	}
+	if int(p.Status.Total) < count {
+		r.w.breaks("status", "pool %s tells of %d instances, and has %d in a region that does not answer", p.Name,
+			p.Status.Total, count)
+	}
 }

@@ -35,6 +35,7 @@ type rules struct {
 	groupRules
 	ownerRules
 	pauseRules
+	typeRules
 }
 
 type sized struct {
@@ -45,13 +46,17 @@ type sized struct {
 func newRules(w *World) *rules {
 	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
 		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}},
-		ownerRules: newOwnerRules(), pauseRules: pauseRules{paused: map[string]time.Time{}}}
+		ownerRules: newOwnerRules(), pauseRules: pauseRules{paused: map[string]time.Time{}},
+		typeRules: typeRules{named: map[string]time.Time{}}}
 }
 
 // afterStep is called after each step of the world.
 func (r *rules) afterStep() {
 	for _, p := range r.w.processes {
 		p.settle()
+	}
+	if len(r.w.processes) > 1 {
+		r.crowded = r.w.now
 	}
 	if r.w.now.Sub(r.checked) < 5*time.Second {
 		return
@@ -62,6 +67,7 @@ func (r *rules) afterStep() {
 	}
 	r.listen()
 	r.deadlines()
+	r.namedTwice()
 }
 
 // listen notes whether the cloud answers.
@@ -79,7 +85,7 @@ func (r *rules) troubled() bool {
 		t.anyRegionDown(now) || len(r.w.processes) != 1 {
 		return true
 	}
-	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || len(t.scarce) > 0
+	return t.fallbacks+t.mutes+t.shorts+t.hangs+t.lost > 0 || t.isShort(now)
 }
 
 // changed is called for each write to the API server.
@@ -109,9 +115,13 @@ func (r *rules) changed(k kind, before, after client.Object) {
 func (r *rules) noteNode(old, n *corev1.Node) {
 	if n == nil {
 		delete(r.entered, old.Name)
+		delete(r.named, old.Name)
 		return
 	}
 	r.begins(old, n)
+	if old == nil || old.Annotations[v1alpha1.AnnotationClaims] != n.Annotations[v1alpha1.AnnotationClaims] {
+		r.named[n.Name] = r.w.now
+	}
 	if old == nil || stateOf(old) != stateOf(n) {
 		r.entered[n.Name] = r.w.now
 		r.w.note("%s: %s", n.Name, stateOf(n))
@@ -152,6 +162,7 @@ func (r *rules) resized(before, after client.Object) {
 		r.emptied(old)
 	} else {
 		r.status(old, p)
+		r.regionCounted(p)
 	}
 }
 
@@ -313,27 +324,33 @@ func (r *rules) started(i *instance) {
 	if r.w.logger && r.w.now.Sub(r.w.loggerAt) < time.Minute {
 		return // a claim from before the DaemonSet came may not fit any more, and another node is started for it
 	}
-	claims := claimsOn(n)
+	r.claimsByType(i, n)
 	starting := 0
 	for _, o := range r.w.api.nodes() {
 		if stateOf(o) != v1alpha1.StateStarting || r.refused(o) || r.overtaken(o) {
 			continue
 		}
 		starting++
-		if o.Name == n.Name {
-			continue
-		}
-		for _, uid := range claimsOn(o) {
-			// A slot is a place in the line of its owner, and is taken again as soon as it is free.
-			if _, _, isSlot := decide.OwnerOfSlot(types.UID(uid)); !isSlot && slices.Contains(claims, uid) {
-				r.w.breaks("starts", "pod %s starts both %s and %s", uid, o.Name, n.Name)
-			}
-		}
+		r.startsTwice(n, o)
 	}
 	r.unwanted(n)
 	r.grouped(n)
 	if need := min(r.waiting(), r.crowdOf()); starting > need {
 		r.w.breaks("starts", "%d nodes are starting, and %d pods wait or waited a moment ago", starting, need)
+	}
+}
+
+// startsTwice checks that no pod is what both nodes start for.
+func (r *rules) startsTwice(n, other *corev1.Node) {
+	if other.Name == n.Name || r.moved(other, n) {
+		return
+	}
+	claims := claimsOn(n)
+	for _, uid := range claimsOn(other) {
+		// A slot is a place in the line of its owner, and is taken again as soon as it is free.
+		if _, _, isSlot := decide.OwnerOfSlot(types.UID(uid)); !isSlot && slices.Contains(claims, uid) {
+			r.w.breaks("starts", "pod %s starts both %s and %s", uid, other.Name, n.Name)
+		}
 	}
 }
 

@@ -204,9 +204,17 @@ func (r *rules) grouped(n *corev1.Node) {
 	}
 }
 
-// places are the nodes that pods are bound to, or have claims on.
+// places are the nodes that pods are bound to, or have claims on. A claim counts before its Node
+// names it: the write of another start's intent may have met a conflict.
 func (r *rules) places() map[types.UID]string {
 	out := map[types.UID]string{}
+	for _, p := range r.w.api.pods() {
+		for _, o := range r.w.processes {
+			if c, ok := o.state.ClaimOf(p.UID); ok {
+				out[p.UID] = string(c.Node)
+			}
+		}
+	}
 	for _, n := range r.w.api.nodes() {
 		for _, uid := range claimsOn(n) {
 			out[types.UID(uid)] = n.Name

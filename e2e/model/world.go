@@ -34,6 +34,8 @@ type World struct {
 	network  network
 	graceful bool
 	slow     bool
+	// types is how instance types are played.
+	types typePlay
 	// nominations are those of pods to the nodes of their claims.
 	nominations nominations
 	// defect keeps every instance of the class from ever becoming a standby node.
@@ -67,12 +69,24 @@ type trouble struct {
 	scarce map[string]time.Time
 	// regions are those that do not answer, and until when.
 	regions map[string]time.Time
+	// dry are the offerings, and quotas the families of types, of which the cloud gives none until
+	// then.
+	dry    map[offering]time.Time
+	quotas map[string]time.Time
+	// denied is until when Stratos lacks the permission to change types.
+	denied time.Time
 	// lag is how far the cloud's reads are behind at most, watch how far watches are.
 	lag, watch time.Duration
 	watchUntil time.Time
 	// These many of the next starts fall back to stopped, boots stay mute, first boots end early,
 	// stops hang, answers are lost.
 	fallbacks, mutes, shorts, hangs, lost int
+}
+
+// noTrouble has reads of the cloud lag.
+func noTrouble(lag time.Duration) trouble {
+	return trouble{scarce: map[string]time.Time{}, regions: map[string]time.Time{}, dry: map[offering]time.Time{},
+		quotas: map[string]time.Time{}, lag: lag}
 }
 
 type task struct {
@@ -115,8 +129,7 @@ func epoch() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 func NewWorld(seed uint64, journal func(string)) *World {
 	w := &World{now: epoch(), dice: rand.New(rand.NewPCG(seed, 0x5f3759df)),
 		journal: journal, controlled: map[key]bool{}, tidying: map[string]bool{}} //nolint:gosec // dice, not secrets
-	w.trouble.scarce, w.trouble.lag = map[string]time.Time{}, time.Second
-	w.trouble.regions = map[string]time.Time{}
+	w.trouble = noTrouble(time.Second)
 	// Dice of their own, so that a stored trace draws what it drew before there were networks.
 	w.field = rand.New(rand.NewPCG(seed, 0x7fb5d329)) //nolint:gosec // dice, not secrets
 	w.network, w.graceful = networks()[w.field.IntN(len(networks()))], w.field.IntN(2) == 0

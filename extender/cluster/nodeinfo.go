@@ -16,7 +16,9 @@ import (
 // nodeInfo may exist before its Node does: informers of pods and Nodes keep no order between them.
 type nodeInfo struct {
 	object *corev1.Node
-	pods   map[types.UID]occupant
+	// isForeseen: the node is seen as it will be once it runs as its type, by what is known of that.
+	isForeseen bool
+	pods       map[types.UID]occupant
 	// used and placed are what the pods sum up to, placed sorted by uid: kept up with each pod, so
 	// that an event of one does not have all read. placed is not changed once it is in a node.
 	used   fit.Resources
@@ -150,7 +152,7 @@ func (s *State) rebuildFromNode(e *nodeInfo) {
 	pool := s.pools[v1alpha1.PoolName(e.object.Labels[v1alpha1.LabelPool])]
 	object, changes := s.asStarted(e.object, pool)
 	e.base = decide.NodeOf(object, pool, s.daemons...)
-	e.base.ChangesType = changes
+	e.base.ChangesType, e.isForeseen = changes, object != e.object
 	s.reserve(e.base, pool)
 	s.rebuildFromPods(e)
 }

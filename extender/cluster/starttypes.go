@@ -118,10 +118,15 @@ func (s *State) SetNodeClass(c *v1alpha1.AWSNodeClass) {
 	defer s.unlock()
 	was := s.types.classes[c.Name]
 	s.types.classes[c.Name] = c
-	if was == nil || reservesOtherwise(was, c) {
+	known := len(s.types.records)
+	maps.DeleteFunc(s.types.records, func(of classType, r *typeRecord) bool {
+		return of.class == c.Name && r.generation != c.Generation
+	})
+	reserves := was == nil || reservesOtherwise(was, c)
+	if reserves {
 		s.rebuildOf(c)
 	}
-	if was == nil || !slices.Equal(was.UsableTypes(), c.UsableTypes()) || reservesOtherwise(was, c) {
+	if reserves || !slices.Equal(was.UsableTypes(), c.UsableTypes()) || len(s.types.records) < known {
 		s.retype(now)
 	}
 }
@@ -182,7 +187,7 @@ func (s *State) typeServes(was, is *corev1.Node) {
 	if class := s.types.classOf(s.poolOf(is)); class != nil {
 		key := classType{class.Name, is.Labels[corev1.LabelInstanceTypeStable]}
 		if r := s.types.records[key]; r != nil && r.failed == "" {
-			r.refusals, r.silent = 0, 0
+			delete(s.types.records, key)
 		}
 	}
 }
@@ -402,10 +407,8 @@ func (s *State) leastKnown(class *v1alpha1.AWSNodeClass, kind string) corev1.Res
 		return least
 	}
 	for _, e := range s.nodes {
-		// While a node warms up or starts, devices may be missing.
-		whole := e.node != nil && (e.node.State == v1alpha1.StateRunning || e.node.State == v1alpha1.StateStandby)
-		if whole && e.object != nil && e.object.Labels[corev1.LabelInstanceTypeStable] == kind &&
-			s.types.classOf(s.poolOf(e.object)) == class {
+		if e.node != nil && showsType(e.node.State) && e.object != nil &&
+			e.object.Labels[corev1.LabelInstanceTypeStable] == kind && s.types.classOf(s.poolOf(e.object)) == class {
 			least = decide.Least(least, e.object)
 		}
 	}
@@ -416,18 +419,49 @@ func (s *State) leastKnown(class *v1alpha1.AWSNodeClass, kind string) corev1.Res
 // retype makes the standby nodes anew whose type at the next start is another one now, and ends the
 // claims that do not fit it. The caller holds mu.
 func (s *State) retype(now time.Time) {
-	for _, e := range s.nodes {
-		if e.object == nil || e.node == nil || e.node.State != v1alpha1.StateStandby || !e.node.InPool() {
-			continue
+	s.remake(now, func(e *nodeInfo) bool {
+		if e.node.State != v1alpha1.StateStandby {
+			return false
 		}
-		own := e.object.Labels[corev1.LabelInstanceTypeStable]
-		kind := s.typeToStart(e.object, s.poolOf(e.object), now)
-		if kind == "" {
-			kind = own
+		kind := cmp.Or(s.typeToStart(e.object, s.poolOf(e.object), now), e.object.Labels[corev1.LabelInstanceTypeStable])
+		return kind != e.node.Labels[corev1.LabelInstanceTypeStable]
+	})
+}
+
+// typeShown takes in that the node is the first one, or one more, to show what its type offers:
+// before is the state that it was in. Nodes that are to run as the type, and have not yet, are made
+// anew, and the claims that do not fit end. The caller holds mu.
+func (s *State) typeShown(shows *nodeInfo, before v1alpha1.NodeState, now time.Time) {
+	class := s.types.classOf(s.poolOf(shows.object))
+	if class == nil || len(class.Spec.FallbackInstanceTypes) == 0 || showsType(before) || !showsType(shows.node.State) {
+		return
+	}
+	kind := shows.object.Labels[corev1.LabelInstanceTypeStable]
+	clear(s.types.least)
+	s.remake(now, func(e *nodeInfo) bool {
+		return e.isForeseen && e.node.Labels[corev1.LabelInstanceTypeStable] == kind &&
+			s.types.classOf(s.poolOf(e.object)) == class
+	})
+}
+
+// showsType reports whether a node in the state shows what its type offers. While a node warms up
+// or starts, devices may be missing.
+func showsType(state v1alpha1.NodeState) bool {
+	return state == v1alpha1.StateRunning || state == v1alpha1.StateStandby
+}
+
+// remake makes the nodes of pools anew that are concerned, and ends the claims that do not fit them
+// any more. The caller holds mu.
+func (s *State) remake(now time.Time, isConcerned func(*nodeInfo) bool) {
+	var concerned []v1alpha1.NodeName
+	for name, e := range s.nodes {
+		if e.object != nil && e.node != nil && e.node.InPool() && isConcerned(e) {
+			concerned = append(concerned, name)
 		}
-		if kind == e.node.Labels[corev1.LabelInstanceTypeStable] {
-			continue
-		}
+	}
+	slices.Sort(concerned)
+	for _, name := range concerned {
+		e := s.nodes[name]
 		old := e.node
 		s.rebuildFromNode(e)
 		s.releaseMisfits(old, e.node, now)
@@ -441,9 +475,17 @@ func (s *State) releaseMisfits(old, n *decide.Node, now time.Time) {
 		return
 	}
 	is, was := n.Allocatable, old.Allocatable
-	isSmaller := n.State == v1alpha1.StateStarting && (is.MilliCPU < was.MilliCPU || is.Memory < was.Memory)
+	is.Scalar, was.Scalar = nil, nil // while it starts, devices may be missing
+	isStartable := n.State == v1alpha1.StateStandby || n.State == v1alpha1.StateStarting
+	isSmaller := isStartable && is.Short(was) != ""
 	if !isSmaller && old.Labels[corev1.LabelInstanceTypeStable] == n.Labels[corev1.LabelInstanceTypeStable] {
 		return
 	}
-	s.claimsEnded(s.claims.ReleaseMisfits(n), now)
+	ended := s.claims.ReleaseMisfits(n)
+	s.claimsEnded(ended, now)
+	for _, l := range s.listeners {
+		if l.NamesOutdated != nil && len(ended) > 0 && n.State == v1alpha1.StateStarting {
+			s.notifications.add(func() { l.NamesOutdated(n.Name) })
+		}
+	}
 }

@@ -203,6 +203,42 @@ func (v *typedView) respec(generation int64) {
 	v.SetNodeClass(class)
 }
 
+// TestFailuresOfTypesAreForgotten: what is known against a type goes once it serves, and with the
+// spec. Nothing else may bring the standby nodes up to date then.
+func TestFailuresOfTypesAreForgotten(t *testing.T) {
+	for name, event := range map[string]func(*typedView){
+		"it serves": func(v *typedView) {
+			v.SetNode(poolNode("other", v1alpha1.StateStarting, inZ("b")))
+			v.SetNode(poolNode("other", v1alpha1.StateRunning, inZ("b")))
+		},
+		"the spec changes": func(v *typedView) { v.respec(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+			v.SetNode(poolNode("late", v1alpha1.StateStandby, inZ("b")))
+			v.BlameType("late", "b")
+			if len(v.types.records) != 1 {
+				t.Fatalf("set-up: %d records", len(v.types.records))
+			}
+			if event(v); len(v.types.records) != 0 {
+				t.Errorf("%d records are left", len(v.types.records))
+			}
+		})
+	}
+	v := newTypedView()
+	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
+	v.BlameType("n", "b")
+	v.BlameType("n", "b")
+	v.dry("a")
+	if got := v.sees("n"); got != "c" {
+		t.Fatalf("set-up: the node is seen as %s", got)
+	}
+	if v.respec(2); v.sees("n") != "b" {
+		t.Errorf("after the spec changed the node is seen as %s, want b", v.sees("n"))
+	}
+}
+
 // TestAClassThatIsNotKnownYet: what failed under one spec is nothing against the next.
 func TestAClassThatIsNotKnownYet(t *testing.T) {
 	v := newTypedView()
@@ -351,24 +387,41 @@ func TestWhatIsKnownOfAType(t *testing.T) {
 // TestANodeThatTurnsOutSmaller: claims on a node that starts as another type, of which nothing was
 // known. Those that do not fit end when its kubelet reports, and not once it is open.
 func TestANodeThatTurnsOutSmaller(t *testing.T) {
-	v := newTypedView()
 	intent := func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.AnnotationInstanceType: "b", v1alpha1.AnnotationClaims: "x,y"}
 	}
-	v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a")))
-	for _, pod := range []*corev1.Pod{small("x"), small("y")} {
-		v.SetPod(pod)
-		claimFor(t, v.State, v.claims, pod, "n")
+	large := func(n *corev1.Node) {
+		n.Status.Allocatable["memory"] = resource.MustParse("2Gi")
+		n.Status.Allocatable["ephemeral-storage"] = resource.MustParse("20Gi")
 	}
-	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), intent))
-	if len(v.lost) != 0 {
-		t.Fatalf("set-up: claims of %v ended", v.lost)
-	}
-	v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), intent, func(n *corev1.Node) {
-		n.Status.Allocatable["cpu"] = resource.MustParse("1500m")
-	}))
-	if len(v.lost) != 1 || len(v.ClaimsOn("n")) != 1 {
-		t.Errorf("claims of %v ended, %d are left, want one of each", v.lost, len(v.ClaimsOn("n")))
+	for name, has := range map[corev1.ResourceName]string{
+		"cpu": "1500m", "memory": "1536Mi", "pods": "1", "ephemeral-storage": "15Gi",
+	} {
+		t.Run(string(name), func(t *testing.T) {
+			v := newTypedView()
+			var outdated []v1alpha1.NodeName
+			v.Listen(Listener{NamesOutdated: func(n v1alpha1.NodeName) { outdated = append(outdated, n) }})
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a"), large))
+			for _, pod := range []*corev1.Pod{small("x"), small("y")} {
+				pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"),
+					"memory": resource.MustParse("1Gi"), "ephemeral-storage": resource.MustParse("10Gi")}
+				v.SetPod(pod)
+				claimFor(t, v.State, v.claims, pod, "n")
+			}
+			v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), large, intent))
+			if len(v.lost) != 0 || len(outdated) != 0 {
+				t.Fatalf("set-up: claims of %v ended, %v names others", v.lost, outdated)
+			}
+			v.SetNode(poolNode("n", v1alpha1.StateStarting, inZ("b"), large, intent, func(n *corev1.Node) {
+				n.Status.Allocatable[name] = resource.MustParse(has)
+			}))
+			if len(v.lost) != 1 || len(v.ClaimsOn("n")) != 1 {
+				t.Errorf("claims of %v ended, %d are left, want one of each", v.lost, len(v.ClaimsOn("n")))
+			}
+			if !slices.Equal(outdated, []v1alpha1.NodeName{"n"}) {
+				t.Errorf("nodes that name claims which have ended: %v, want n", outdated)
+			}
+		})
 	}
 }
 
@@ -386,6 +439,60 @@ func TestANodeThatHasNotRunAsItsType(t *testing.T) {
 		if got := lookUp(v.State, "n")[0].Allocatable.MilliCPU; got != 4000 {
 			t.Errorf("a %s node has %dm cpu, want 4000m", state, got)
 		}
+	}
+}
+
+// TestATypeThatShowsItsRoomLater: nothing was known of type b when claims were made on nodes that
+// are to run as it. They are checked against its room as soon as a node shows that, by warming up
+// or by opening, and not by their own next events.
+func TestATypeThatShowsItsRoomLater(t *testing.T) {
+	returned := func(n *corev1.Node) {
+		n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: `{"example.com/card":"1"}`}
+	}
+	intent := func(n *corev1.Node) {
+		returned(n)
+		n.Annotations[v1alpha1.AnnotationInstanceType], n.Annotations[v1alpha1.AnnotationClaims] = "b", "x,y"
+	}
+	smaller := func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("1500m") }
+	for name, c := range map[string]struct {
+		node   *corev1.Node
+		starts *corev1.Node
+		dry    bool
+		from   v1alpha1.NodeState
+		to     v1alpha1.NodeState
+	}{
+		"one that is to become it": {node: poolNode("n", v1alpha1.StateStandby, inZ("a")), dry: true,
+			from: v1alpha1.StateStarting, to: v1alpha1.StateRunning},
+		"one that became it": {node: poolNode("n", v1alpha1.StateStandby, inZ("b"), returned),
+			from: v1alpha1.StateStarting, to: v1alpha1.StateRunning},
+		"one that starts as it": {node: poolNode("n", v1alpha1.StateStandby, inZ("b"), returned),
+			starts: poolNode("n", v1alpha1.StateStarting, inZ("b"), intent),
+			from:   v1alpha1.StateStarting, to: v1alpha1.StateRunning},
+		"by a warm-up": {node: poolNode("n", v1alpha1.StateStandby, inZ("b"), returned),
+			from: v1alpha1.StateWarmup, to: v1alpha1.StateStandby},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			v.SetNode(c.node)
+			if c.dry {
+				v.dry("a")
+			}
+			for _, pod := range []*corev1.Pod{small("x"), small("y")} {
+				v.SetPod(pod)
+				claimFor(t, v.State, v.claims, pod, "n")
+			}
+			if c.starts != nil {
+				v.SetNode(c.starts)
+			}
+			v.SetNode(poolNode("other", c.from, inZ("b"), smaller))
+			if len(v.lost) != 0 {
+				t.Fatalf("set-up: claims of %v ended", v.lost)
+			}
+			v.SetNode(poolNode("other", c.to, inZ("b"), smaller))
+			if len(v.lost) != 1 || len(v.ClaimsOn("n")) != 1 {
+				t.Errorf("claims of %v ended, %d are left, want one of each", v.lost, len(v.ClaimsOn("n")))
+			}
+		})
 	}
 }
 

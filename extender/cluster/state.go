@@ -88,6 +88,9 @@ type Listener struct {
 	// PoolPaused is called with the nodes of a pool that was paused which have claims and do not start
 	// yet, as far as the cluster state shows it.
 	PoolPaused func(nodes []v1alpha1.NodeName)
+	// NamesOutdated is called with a starting node that still names claims which do not fit it and
+	// have ended: another replica, or a new process, would count them there.
+	NamesOutdated func(node v1alpha1.NodeName)
 	// ReplicasClaimed is called when claims were made for replicas that an owner is still to create.
 	ReplicasClaimed func(ReplicasClaimed)
 	// ReplicaCame is called when a pod has taken the claim of a replica that was to come.
@@ -182,14 +185,15 @@ func (s *State) SetNode(n *corev1.Node) {
 		return
 	}
 	s.observe(node, before, published, now)
-	s.releaseMisfits(old, node, now)
 	s.releaseOverflow(node, now)
 	for _, pod := range adopt {
 		s.adopt(pod, name, now)
 	}
+	s.releaseMisfits(old, node, now) // also claims that the Node names
 	for _, o := range slotsOf {
 		s.adoptSlots(o, now)
 	}
+	s.typeShown(e, before, now)
 }
 
 // observe tells the claims the node's state, and which pods it names. The caller holds mu.

@@ -178,17 +178,24 @@ func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (do
 func (s *Starter) Returns(node v1alpha1.NodeName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now().Sub(s.returned[node]) < lifecycle.ConsistencyWait
+	s.forgetOldReturns()
+	_, returns := s.returned[node]
+	return returns
+}
+
+// forgetOldReturns keeps what may not show yet. The caller holds mu.
+func (s *Starter) forgetOldReturns() {
+	now := s.now()
+	maps.DeleteFunc(s.returned, func(_ v1alpha1.NodeName, at time.Time) bool {
+		return now.Sub(at) >= lifecycle.ConsistencyWait
+	})
 }
 
 // ReturnType has a standby node without claims changed back to the type. It returns at once.
 func (s *Starter) ReturnType(node v1alpha1.NodeName, kind string) {
 	s.mu.Lock()
-	now := s.now()
-	maps.DeleteFunc(s.returned, func(_ v1alpha1.NodeName, at time.Time) bool {
-		return now.Sub(at) >= lifecycle.ConsistencyWait
-	})
-	s.returned[node] = now
+	s.forgetOldReturns()
+	s.returned[node] = s.now()
 	if _, open := s.calls[node]; !open {
 		s.calls[node] = openCall{returnTo: kind}
 	}

@@ -85,7 +85,7 @@ func newTyped(t *testing.T, nodes ...*corev1.Node) *typed {
 		Now: time.Now, Log: logr.Discard(), Count: func(v1alpha1.PoolName, Trigger) {},
 		Refused: func(v1alpha1.PoolName, Refusal) {}})
 	r.placer = NewPlacer(r.state, r.starter, recorder, time.Now)
-	r.state.Listen(cluster.Listener{ClaimsLost: r.placer.Reschedule})
+	r.state.Listen(cluster.Listener{ClaimsLost: r.placer.Reschedule, NamesOutdated: r.starter.StartNode})
 	r.state.SetNodeClass(classOf("a", "b", "c"))
 	r.state.SetPool(pool)
 	for _, n := range nodes {
@@ -259,6 +259,45 @@ func TestARefusedNodeStartsAsAnotherType(t *testing.T) {
 			t.Errorf("it waited for %s", took)
 		}
 	})
+}
+
+// A claim that ends because its node turns out smaller is named there no more: its pod has a node
+// of its own by then.
+func TestANodeThatTurnsOutSmallerNamesWhatFits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 2), stopped("x2", "x", "b", 2))
+		r.dry["x/a"] = true
+		r.run(func() {
+			r.pend()
+			r.pend()
+			synctest.Wait()
+			n := &corev1.Node{}
+			if err := r.api.Get(t.Context(), client.ObjectKey{Name: "x2"}, n); err != nil {
+				t.Fatal(err)
+			}
+			n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
+			if err := r.api.Status().Update(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(gathering)
+			r.see("x2")
+			synctest.Wait()
+		})
+		r.names("x2", "pod-1")
+		r.names("x1", "pod-2")
+	})
+}
+
+// names checks which claims a Node names.
+func (r *typed) names(node string, want ...string) {
+	r.t.Helper()
+	n := &corev1.Node{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Name: node}, n); err != nil {
+		r.t.Fatal(err)
+	}
+	if got := n.Annotations[v1alpha1.AnnotationClaims]; got != strings.Join(want, ",") {
+		r.t.Errorf("node %s names %q, want %q", node, got, want)
+	}
 }
 
 // A quota is the same for each type of its family: only a type of another quota helps.
