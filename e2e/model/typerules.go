@@ -85,7 +85,7 @@ func (r *rules) changesOnce(p *process, i *instance, last, now change, n *corev1
 }
 
 // startsAsType checks a start call: not of an offering of which this process knows that the cloud
-// has none. A start for a bound pod may try.
+// has none. A start for a bound pod may try, also when the pod has gone since: it names no claims.
 func (r *rules) startsAsType(p *process, i *instance) {
 	n := r.w.api.node(i.node())
 	if n == nil || stateOf(n) != v1alpha1.StateStarting || !r.w.types.played {
@@ -96,7 +96,7 @@ func (r *rules) startsAsType(p *process, i *instance) {
 	alone := r.crowded.Before(told) && p.born.Before(told)
 	// An intent was decided a moment before it is written.
 	if alone && told.Before(asked.Add(-time.Second)) && r.w.now.Sub(told) < 170*time.Second &&
-		!slices.ContainsFunc(r.w.api.on(n.Name), counts) {
+		n.Annotations[v1alpha1.AnnotationClaims] != "" && !slices.ContainsFunc(r.w.api.on(n.Name), counts) {
 		r.w.breaks("types", "%s is started as %s in %s, of which the cloud had none %s ago", i.id, o.kind, o.zone,
 			r.w.now.Sub(told))
 	}
