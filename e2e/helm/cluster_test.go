@@ -206,7 +206,9 @@ func (c *cluster) namespace(t *testing.T, name string) {
 	}
 }
 
-// remove deletes what a set brought, but not the definitions, which others have in common.
+// remove deletes what a set brought, but not the definitions, which others have in common. A Job is
+// there until its pods are orphaned, unless they are to be deleted too, and its template cannot be
+// changed by the next set.
 func (c *cluster) remove(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range without(objects, find(objects, "CustomResourceDefinition")) {
@@ -214,9 +216,19 @@ func (c *cluster) remove(t *testing.T, objects []*unstructured.Unstructured) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := resource.Delete(t.Context(), object.GetName(), metav1.DeleteOptions{}); err != nil &&
-			!apierrors.IsNotFound(err) {
-			t.Error(err)
+		err = resource.Delete(t.Context(), object.GetName(),
+			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		if err == nil {
+			err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, hang, true,
+				func(ctx context.Context) (bool, error) {
+					if _, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+						return false, err
+					}
+					return true, nil
+				})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("remove %s %s/%s: %v", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 		}
 	}
 }
