@@ -171,6 +171,7 @@ func TestStartBudget(t *testing.T) {
 // the budget.
 func TestAStartThatTheCloudNeverAcceptedIsNotCounted(t *testing.T) {
 	const standbyState, starting = v1alpha1.StateStandby, v1alpha1.StateStarting
+	const running, stopping = v1alpha1.StateRunning, v1alpha1.StateStopping
 	through := func(states ...v1alpha1.NodeState) func(*Claims) {
 		return func(l *Claims) {
 			for i, s := range states[1:] {
@@ -182,14 +183,16 @@ func TestAStartThatTheCloudNeverAcceptedIsNotCounted(t *testing.T) {
 		happens func(*Claims)
 		returns bool
 	}{
-		"refused":                       {through(standbyState, starting, standbyState), true},
-		"given up before it was asked":  {func(l *Claims) { l.ReleaseNode("n0") }, true},
-		"given up, and seen afterwards": {func(l *Claims) { l.ReleaseNode("n0"); through(standbyState, starting, standbyState)(l) }, true},
-		"under way":                     {through(standbyState, starting, starting), false},
-		"it ran":                        {through(standbyState, starting, v1alpha1.StateRunning, v1alpha1.StateStopping, standbyState), false},
-		"it had to be stopped":          {through(standbyState, starting, v1alpha1.StateStopping, standbyState), false},
-		"it ran, and its end was missed": {through(standbyState, starting, v1alpha1.StateRunning, standbyState, starting,
-			v1alpha1.StateStopping), false},
+		"refused":                      {through(standbyState, starting, standbyState), true},
+		"given up before it was asked": {func(l *Claims) { l.ReleaseNode("n0") }, true},
+		"given up, and seen afterwards": {func(l *Claims) {
+			l.ReleaseNode("n0")
+			through(standbyState, starting, standbyState)(l)
+		}, true},
+		"under way":                      {through(standbyState, starting, starting), false},
+		"it ran":                         {through(standbyState, starting, running, stopping, standbyState), false},
+		"it had to be stopped":           {through(standbyState, starting, stopping, standbyState), false},
+		"it ran, and its end was missed": {through(standbyState, starting, running, standbyState, starting, stopping), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewClaims()

@@ -157,7 +157,8 @@ func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, wa
 	case err == nil:
 		s.reservesAgain(name, want, reservationSetFor)
 		action, words := s.wordsOf(node, want)
-		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), action, "%s", words)
+		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), action, "%s",
+			words)
 		return
 	case provider.IsUnauthorized(err):
 		s.state.HoldReservations(s.now().Add(reservationsHeldFor))

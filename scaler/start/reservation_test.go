@@ -75,7 +75,8 @@ func TestStartsAndReservations(t *testing.T) {
 			calls: []string{"start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a",
 				"start i-x2 as a", `set i-x2 to ""`, "start i-x2 as a"}},
 		"it has ended, and nothing else is allowed": {want: only, room: 2, change: ended},
-		"set by hand, and it has room":              {want: id, room: 2, change: silent, calls: []string{"start i-x1 as a", "start i-x2 as a"}},
+		"set by hand, and it has room": {want: id, room: 2, change: silent,
+			calls: []string{"start i-x1 as a", "start i-x2 as a"}},
 		"set by hand, and it has no room": {want: id, change: silent,
 			calls: []string{"start i-x1 as a", `set i-x1 to ""`, "start i-x1 as a",
 				"start i-x2 as a", `set i-x2 to ""`, "start i-x2 as a"}},
@@ -156,12 +157,13 @@ func TestReservationsOfStandbyNodes(t *testing.T) {
 		change func(*v1alpha1.AWSNodeClass)
 		want   *v1alpha1.CapacityReservation
 	}{
-		"as it is to be":         {is: id, kind: "a"},
-		"taken out of it":        {is: none, kind: "a", want: &id},
-		"of another type":        {is: none, kind: "b"},
-		"of another type, set":   {is: id, kind: "b", want: &none},
-		"it has ended":           {is: id, kind: "a", change: func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.Ended = true }, want: &none},
-		"the class says nothing": {is: id, kind: "a", change: func(c *v1alpha1.AWSNodeClass) { c.Spec.CapacityReservation = nil }},
+		"as it is to be":       {is: id, kind: "a"},
+		"taken out of it":      {is: none, kind: "a", want: &id},
+		"of another type":      {is: none, kind: "b"},
+		"of another type, set": {is: id, kind: "b", want: &none},
+		"it has ended":         {is: id, kind: "a", change: func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.Ended = true }, want: &none},
+		"the class says nothing": {is: id, kind: "a",
+			change: func(c *v1alpha1.AWSNodeClass) { c.Spec.CapacityReservation = nil }},
 		"the class says Open": {is: id, kind: "a", want: &none,
 			change: func(c *v1alpha1.AWSNodeClass) {
 				*c.Spec.CapacityReservation = v1alpha1.CapacityReservation{Preference: "Open"}

@@ -51,7 +51,7 @@ type dryStarts struct {
 }
 
 // TestABurstOfStartsAsAnotherType: 200 pods come at once for 250 standby nodes in three zones, and
-// EC2 has none of their type in one zone, or in none. 200 nodes start within a minute, each by one
+// EC2 has none of their type in one zone, or in none. 200 nodes start within 3 minutes, each by one
 // accepted start, and after one change of its type at most. The figures are for the note.
 func TestABurstOfStartsAsAnotherType(t *testing.T) {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret",
@@ -209,8 +209,8 @@ func (d *dryStarts) fault(f simcloud.Fault) {
 	}
 }
 
-// burst has the pods ask, again each second as a scheduler does with those that it has not bound,
-// and waits until nothing is left to be done.
+// burst has the pods ask, again every 3 s as a scheduler does with those that it has not bound, and
+// waits until nothing is left to be done.
 func (d *dryStarts) burst() {
 	pods := make([]*corev1.Pod, burst)
 	for i := range pods {
@@ -222,7 +222,7 @@ func (d *dryStarts) burst() {
 		for _, p := range pods {
 			d.placer.Place(p)
 		}
-		<-time.After(time.Second)
+		<-time.After(3 * time.Second)
 	}
 }
 
