@@ -62,6 +62,14 @@ func (l *loneRefusals) add(offering string, err error, now time.Time) {
 	l.of[offering] = loneRefusal{count: r.count + 1, last: now, err: err}
 }
 
+// isSuspect reports whether an instance of the offering was refused alone lately.
+func (l *loneRefusals) isSuspect(offering string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, isKnown := l.of[offering]
+	return isKnown && now.Sub(r.last) <= loneRefusalsKept
+}
+
 // forget is for an offering of which an instance was accepted.
 func (l *loneRefusals) forget(offering string) {
 	l.mu.Lock()
@@ -184,6 +192,8 @@ func (s *search) bisect(ctx context.Context, ids []string, err error) {
 		}
 	case len(ids) == 1:
 		s.markFailed(ctx, ids[0], err)
+	case s.mixed(ids) && slices.ContainsFunc(ids, s.isSuspect):
+		s.bySuspects(ctx, ids)
 	case s.mixed(ids):
 		s.byOffering(ctx, ids, err)
 	case runsOut(err) && !s.probed[s.offering(ids[0])]:
@@ -211,6 +221,27 @@ func runsOut(err error) bool {
 
 func (s *search) mixed(ids []string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return s.offering(id) != s.offering(ids[0]) })
+}
+
+// isSuspect reports whether the instance's offering is to be probed before others are tried.
+func (s *search) isSuspect(id string) bool {
+	o := s.offering(id)
+	return !s.probed[o] && s.lone.isSuspect(o, time.Now())
+}
+
+// bySuspects tries a single instance of each offering that another was refused alone of lately: as a
+// rule they are what the refusal was about, and all others start by one call.
+func (s *search) bySuspects(ctx context.Context, ids []string) {
+	for _, id := range ids {
+		if !s.isSuspect(id) {
+			s.untried = append(s.untried, id)
+			continue
+		}
+		s.probed[s.offering(id)] = true
+		if refusal := s.try(ctx, []string{id}); refusal != nil {
+			s.bisect(ctx, []string{id}, refusal)
+		}
+	}
 }
 
 // byOffering tries each zone and type by itself: as a rule one of them is out, and the others start

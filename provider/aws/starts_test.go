@@ -267,6 +267,36 @@ func TestAZoneThatIsOut(t *testing.T) {
 	}
 }
 
+// TestALoneRefusalTellsWhereToLook: an instance of a zone was refused alone before a call for all
+// zones is. One probe of that zone, and the others start by one call.
+func TestALoneRefusalTellsWhereToLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, simcloud.Options{})
+		c := r.cloud(t)
+		ids := stopped(t, c, 60)
+		isOut := func(id string) bool { return c.index.known[id].zone == "us-east-1c" }
+		opener := slices.IndexFunc(ids, isOut)
+		ids[0], ids[opener] = ids[opener], ids[0]
+		if err := r.sim.SetCapacity(t.Context(), []simcloud.Capacity{{Zone: "us-east-1c", Type: "m5.large"}}); err != nil {
+			t.Fatal(err)
+		}
+		r.slowStarts(t)
+		before := len(r.requests(ec2test.StartInstances))
+		for id, a := range startInOrder(t, c, ids) {
+			if provider.IsInsufficientCapacity(a.err) != isOut(id) || a.err != nil && !isOut(id) {
+				t.Errorf("start of %s in %s: %v", id, c.index.known[id].zone, a.err)
+			}
+		}
+		var sizes []int
+		for _, q := range r.requests(ec2test.StartInstances)[before:] {
+			sizes = append(sizes, len(q.Instances))
+		}
+		if want := []int{1, 59, 1, 40}; !slices.Equal(sizes, want) {
+			t.Errorf("the calls named %v instances, want %v", sizes, want)
+		}
+	})
+}
+
 // TestSearchesShareWhatTheyFind: a second call has gathered when the first search finds out that a
 // zone is out of a type. Its instances are not tried one half after the other too.
 func TestSearchesShareWhatTheyFind(t *testing.T) {

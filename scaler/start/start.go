@@ -57,9 +57,10 @@ const (
 	// workers bounds writes under way at once: enough to keep the API server busy, few enough not to
 	// crowd it.
 	workers = 32
-	// callWorkers bounds the calls under way. They have workers of their own: a cloud that hangs holds
-	// up no write.
-	callWorkers = 32
+	// callWorkers bounds the starts that wait for the cloud. They have workers of their own: a cloud
+	// that hangs holds up no write. So many that a burst goes into few calls: EC2 allows five at once
+	// and two a second then, and those that change a type wait for another limit meanwhile.
+	callWorkers = 256
 	// retryFirst and retryMost bound the pause before a refused call is made again.
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
