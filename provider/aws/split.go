@@ -37,9 +37,12 @@ type many struct {
 // long as those wait that were asked for before anybody knew of them.
 const loneRefusalsKept = 5 * time.Second
 
-// loneRefusals counts the refusals of single instances by offering, of all searches: several are
-// under way together, and each would find out by itself that a zone is out of a type.
+// loneRefusals counts the refusals of single instances by offering, of all searches: calls of
+// several are refused together, and each would find out by itself that a zone is out of a type.
 type loneRefusals struct {
+	// turn lets one search at a time look for what is out: the next one finds what it has found.
+	turn chan struct{}
+
 	mu sync.Mutex
 	of map[string]loneRefusal
 }
@@ -50,7 +53,7 @@ type loneRefusal struct {
 	err   error
 }
 
-func newLoneRefusals() *loneRefusals { return &loneRefusals{of: map[string]loneRefusal{}} }
+func newLoneRefusals() *loneRefusals { return &loneRefusals{of: map[string]loneRefusal{}, turn: make(chan struct{}, 1)} }
 
 func (l *loneRefusals) add(offering string, err error, now time.Time) {
 	l.mu.Lock()
@@ -119,6 +122,12 @@ type search struct {
 }
 
 func (s *search) run(ctx context.Context, ids []string, err error) {
+	select {
+	case s.lone.turn <- struct{}{}:
+		defer func() { <-s.lone.turn }()
+	case <-ctx.Done():
+		return // nobody waits for the instances any more
+	}
 	s.bisect(ctx, ids, err)
 	for len(s.untried) > 0 {
 		ids := s.leaveOut(ctx, s.untried)
