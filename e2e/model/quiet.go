@@ -57,7 +57,10 @@ func (w *World) finish() {
 		w.dropReplicaSet(set)
 	}
 	for _, p := range w.api.pods() {
-		if counts(p) || finished(p) {
+		switch {
+		case w.isStranded(p): // only a person's force ends it: no kubelet ever will
+			w.api.drop(kindPod, client.ObjectKeyFromObject(p))
+		case counts(p) || finished(p):
 			w.api.remove(kindPod, client.ObjectKeyFromObject(p))
 		}
 	}
@@ -94,7 +97,7 @@ func (w *World) unserved() string {
 			continue
 		}
 		if p.Spec.NodeName != "" {
-			if n := w.api.node(p.Spec.NodeName); n != nil && p.DeletionTimestamp == nil && !w.mayRun(n) {
+			if w.isStranded(p) {
 				continue
 			}
 			if p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {

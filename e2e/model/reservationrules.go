@@ -135,6 +135,13 @@ func (w *World) mayRun(n *corev1.Node) bool {
 	return err == nil
 }
 
+// isStranded reports whether the pod is bound to a node that does not run, and that its class lets
+// start in a reservation alone, in which it does not.
+func (w *World) isStranded(p *corev1.Pod) bool {
+	n := w.api.node(p.Spec.NodeName)
+	return n != nil && counts(p) && !w.mayRun(n)
+}
+
 // mayLaunch reports whether the class of the pool lets an instance be launched with what the cloud
 // has.
 func (w *World) mayLaunch(pool *v1alpha1.NodePool) bool {

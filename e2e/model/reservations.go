@@ -20,7 +20,7 @@ import (
 type reservationPlay struct {
 	// played: the classes say which reservations their instances use, or did.
 	played bool
-	// held are those of the account, one for each class.
+	// held are those of the account, up to two for each class.
 	held []*reservation
 }
 
@@ -49,10 +49,10 @@ var errNoSeat = errors.New("the reservation has no room")
 func reservationOperations() map[string]kindOfOperation {
 	return map[string]kindOfOperation{ // drawn by withReservations
 		"reserve": {0, [4]int{8, 3, 3, 3}, (*World).reserve},
-		"crowd":   {0, [4]int{1, 900}, (*World).crowd},
-		"expire":  {0, [4]int{1, 290}, (*World).expire},
+		"crowd":   {0, [4]int{3, 900}, (*World).crowd},
+		"expire":  {0, [4]int{3, 290}, (*World).expire},
 		"bar":     {0, [4]int{600}, func(w *World, a [4]int) { w.trouble.barred = w.now.Add(secondsOf(a[0])) }},
-		"reset":   {0, [4]int{50, 5}, (*World).resetByHand},
+		"reset":   {0, [4]int{50, 5, 1}, (*World).resetByHand},
 	}
 }
 
@@ -79,23 +79,46 @@ func withReservations(t Trace) Trace {
 		}
 	}
 	t.Operations = slices.Insert(t.Operations, 0, drawn(dice, all, "reserve", 0))
+	if dice.IntN(2) == 0 {
+		t.Operations = append(t.Operations, crowded(dice, all)...)
+	}
 	return t
 }
 
+// crowded has pods come in waves to pools whose reservations have room for few, while others take
+// that, or it ends, or the classes come to say otherwise.
+func crowded(dice *rand.Rand, all map[string]kindOfOperation) []Operation {
+	reserve := drawn(dice, all, "reserve", 5*time.Minute)
+	reserve.Args[1] = dice.IntN(3) // the seats
+	out := []Operation{{Name: "newpool", Args: [4]int{dice.IntN(2), 3, 3, 11}}, reserve}
+	meanwhile := []string{"crowd", "crowd", "expire", "reserve", "bar", "crash", "lose", "unpod", "dry", "pinned"}
+	for range 2 + dice.IntN(3) {
+		pods := drawn(dice, all, "pods", time.Duration(1+dice.IntN(120))*time.Second)
+		pods.Args[0], pods.Args[2] = dice.IntN(2), 2 // one or two, in whichever pool
+		name := meanwhile[dice.IntN(len(meanwhile))]
+		out = append(out, pods, drawn(dice, all, name, time.Duration(dice.IntN(20000))*time.Millisecond))
+		if dice.IntN(3) == 0 { // those of the wave go, and their nodes stop
+			out = append(out, Operation{Wait: time.Minute, Name: "unpod", Args: [4]int{0, 4}},
+				Operation{Wait: 2 * time.Minute, Name: "unpod", Args: [4]int{0, 4}})
+		}
+	}
+	return out
+}
+
 // reserve has both classes say what reservations their instances use, and gives each class a
-// reservation of so many seats, of the first type or of another one that the class has. The class's
-// loop finds out a while later.
+// reservation of so many seats, of the first type or of the last one that the class has. The
+// class's loop finds out a while later.
 func (w *World) reserve(a [4]int) {
 	w.reservations.played = true
 	for n, name := range reservationClasses() {
 		class := w.api.class(name).DeepCopy()
-		id := fmt.Sprintf("cr-%d", n+1)
+		id := reservationID(n, a[2]%2)
 		r := w.reservation(id)
 		if r == nil {
 			kinds := class.Spec.NamedTypes()
 			r = &reservation{id: id, region: regionOr(class.Spec.Region), zone: zoneNames()[a[3]%2], kind: kinds[0],
 				targeted: a[3] > 1}
-			if a[2] == 3 {
+			if a[2] > 1 {
 				r.kind = kinds[len(kinds)-1]
 			}
 			w.reservations.held = append(w.reservations.held, r)
@@ -107,6 +130,9 @@ func (w *World) reserve(a [4]int) {
 		w.after(w.between(0, 20*time.Second), func() { w.resolveReservation(name) })
 	}
 }
+
+// reservationID names a reservation of a class.
+func reservationID(class, number int) string { return fmt.Sprintf("cr-%d", class+1+2*number) }
 
 func zoneNames() []string { return []string{"x", "y"} }
 
@@ -137,8 +163,9 @@ func (w *World) expire(a [4]int) {
 	}
 	w.note("reservation %s ends", (*r).id)
 	(*r).ended = true
-	name := reservationClasses()[a[0]%2]
-	w.after(secondsOf(a[1]), func() { w.resolveReservation(name) })
+	for _, name := range reservationClasses() {
+		w.after(secondsOf(a[1]), func() { w.resolveReservation(name) })
+	}
 }
 
 // resetByHand is a person who sets what reservations a stopped instance uses.
@@ -148,8 +175,8 @@ func (w *World) resetByHand(a [4]int) {
 	})
 	if i := pick(mine, a[0]); i != nil {
 		(*i).meddled = w.now
-		to := namedReservations(fmt.Sprintf("cr-%d", slices.Index(regionNames(), regionOr((*i).region))+1))[a[1]]
-		if to == nil {
+		to := namedReservations(reservationID(slices.Index(regionNames(), regionOr((*i).region)), a[2]))[a[1]]
+		if to == nil || to.ID != "" && w.reservation(to.ID) == nil {
 			to = &v1alpha1.CapacityReservation{}
 		}
 		w.cloud.alter(*i, func(m *moment) { m.uses = plain(*to) })
