@@ -167,7 +167,11 @@ func (w *World) reservationsAtRest() string {
 		if i == nil || i.gone() || class.Spec.CapacityReservation == nil {
 			continue
 		}
-		if want := wanted(class, i.zone, i.kind()); i.uses() != want {
+		want := wanted(class, i.zone, i.kind())
+		if r := w.reservation(want.ID); r != nil && r.ended {
+			continue // with Only: no instance can be set to it any more, and none that is leaves it
+		}
+		if i.uses() != want {
 			return fmt.Sprintf("%s is set to %+v, and its class wants %+v", i.id, i.uses(), want)
 		}
 	}

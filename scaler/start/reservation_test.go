@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
@@ -174,6 +175,10 @@ func TestReservationsOfStandbyNodes(t *testing.T) {
 			change: func(c *v1alpha1.AWSNodeClass) {
 				c.Spec.CapacityReservation.Preference, c.Status.CapacityReservation.Ended = "Only", true
 			}},
+		"ended, nothing else allowed, and never set to it": {is: none, kind: "a",
+			change: func(c *v1alpha1.AWSNodeClass) {
+				c.Spec.CapacityReservation.Preference, c.Status.CapacityReservation.Ended = "Only", true
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := stopped("x1", "x", "a", 1)
@@ -262,6 +267,28 @@ func TestARefusedReservationIsLeftAlone(t *testing.T) {
 		})
 		if !slices.Equal(got, []bool{false, true}) {
 			t.Errorf("due after 4 and 6 minutes: %v", got)
+		}
+	})
+}
+
+// TestAStartRefusedToTheOnlyTypeWithAReservation: an instance that has a reservation as what it is,
+// and may not run without, becomes no other type, so that its node is at fault.
+func TestAStartRefusedToTheOnlyTypeWithAReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := v1alpha1.CapacityReservation{ID: testReservation, Preference: v1alpha1.ReservationOnly}
+		r := newReserving(t, only, 1, func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.InstanceType = "b" },
+			stopped("x1", "x", "b", 1))
+		r.noStart = func(string, string) error {
+			return &provider.InvalidConfigError{Field: "instance", Reason: "the type needs ENA"}
+		}
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as b")
+		n := &corev1.Node{}
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "x1"}, n); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Annotations[v1alpha1.AnnotationStartFailures]; got != "1" {
+			t.Errorf("the start counts %q times against the node, want once", got)
 		}
 	})
 }
