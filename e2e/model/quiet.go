@@ -57,14 +57,11 @@ func (w *World) finish() {
 		w.dropReplicaSet(set)
 	}
 	for _, p := range w.api.pods() {
-		switch {
-		case w.isStranded(p): // only a person's force ends it: no kubelet ever will
-			w.api.drop(kindPod, client.ObjectKeyFromObject(p))
-		case counts(p) || finished(p):
+		if counts(p) || finished(p) {
 			w.api.remove(kindPod, client.ObjectKeyFromObject(p))
 		}
 	}
-	w.until("rest", w.restless)
+	w.until("rest", func() string { w.forceStranded(); return w.restless() })
 	for _, p := range w.api.pools() {
 		w.api.remove(kindPool, client.ObjectKeyFromObject(p))
 	}

@@ -24,6 +24,12 @@ type reservationRules struct {
 	said map[string]time.Time
 }
 
+// notSet is when the cloud refused to set an instance so.
+type notSet struct {
+	want v1alpha1.CapacityReservation
+	at   time.Time
+}
+
 func (r *rules) classChanged(before, after client.Object) {
 	old, _ := before.(*v1alpha1.AWSNodeClass)
 	class, _ := after.(*v1alpha1.AWSNodeClass)
@@ -51,6 +57,12 @@ func (r *rules) hasSaid(class *v1alpha1.AWSNodeClass, d time.Duration) bool {
 	return r.w.now.Sub(r.said[class.Name]) > d+r.w.trouble.watch
 }
 
+// saidBefore reports whether each process knew at that time what the node's class says of
+// reservations, and that has not changed since.
+func (r *rules) saidBefore(n *corev1.Node, at time.Time) bool {
+	return at.Sub(r.said[classOf(poolNameOf(n))]) > 10*time.Second+r.w.trouble.watch
+}
+
 // namedOffering is what a start of the node needs while the reservation that its class names has
 // room.
 func (w *World) namedOffering(n *corev1.Node) offering {
@@ -60,13 +72,12 @@ func (w *World) namedOffering(n *corev1.Node) offering {
 }
 
 // offeringOf is what a start of the instance needs as it is set. isAsNamed is false where the
-// process cannot know that: its class has said otherwise a moment ago, a person has set it, or it
-// has not been set yet.
+// process cannot know that: a person has set it, or it has not been set yet.
 func (r *rules) offeringOf(p *process, i *instance, n *corev1.Node) (o offering, isAsNamed bool) {
 	o, named := labelledOffering(n), r.w.namedOffering(n)
 	o.in = bindingOf(i.uses())
 	hasLeft := o.in == "" && r.w.now.Sub(p.unavailable[named]) < 170*time.Second
-	return o, (o == named || hasLeft) && r.hasSaid(r.w.classOfNode(n), time.Minute)
+	return o, o == named || hasLeft
 }
 
 // setsReservation checks a call that sets what reservations an instance uses.
@@ -77,13 +88,14 @@ func (r *rules) setsReservation(p *process, i *instance, want v1alpha1.CapacityR
 		return
 	}
 	class, isStandby := r.w.classOfNode(n), stateOf(n) == v1alpha1.StateStandby
-	last, refused := p.notSet[i.id]
+	last := p.notSet[i.id]
 	switch {
 	case usesOnly(class) && want.Preference != v1alpha1.ReservationOnly && r.hasSaid(class, time.Minute):
 		r.w.breaks("reservations", "%s leaves its reservation, and its class %s allows nothing else", i.id, class.Name)
-	case refused && r.w.now.Sub(last) < heldFor && !slices.ContainsFunc(r.w.api.on(n.Name), counts):
+	case last.want == plain(want) && r.w.now.Sub(last.at) < heldFor && !slices.ContainsFunc(r.w.api.on(n.Name), counts):
 		// A start for a bound pod may try.
-		r.w.breaks("reservations", "the reservation of %s is set again %s after that was refused", i.id, r.w.now.Sub(last))
+		r.w.breaks("reservations", "the reservation of %s is set again %s after that was refused", i.id,
+			r.w.now.Sub(last.at))
 	case isStandby && !p.barred.IsZero() && r.w.now.Sub(p.barred) > time.Second && r.w.now.Sub(p.barred) < heldFor:
 		r.w.breaks("reservations", "the reservation of %s is set %s after Stratos was not allowed to", i.id,
 			r.w.now.Sub(p.barred))
@@ -91,7 +103,7 @@ func (r *rules) setsReservation(p *process, i *instance, want v1alpha1.CapacityR
 }
 
 // answeredReservation notes what the process is told.
-func (r *rules) answeredReservation(p *process, i *instance, err error) {
+func (r *rules) answeredReservation(p *process, i *instance, want v1alpha1.CapacityReservation, err error) {
 	switch {
 	case err == nil:
 		delete(p.notSet, i.id)
@@ -99,7 +111,7 @@ func (r *rules) answeredReservation(p *process, i *instance, err error) {
 		p.barred = r.w.now
 		fallthrough
 	case provider.IsInvalidConfig(err):
-		p.notSet[i.id] = r.w.now
+		p.notSet[i.id] = notSet{plain(want), r.w.now}
 	}
 }
 
@@ -125,11 +137,14 @@ func (r *rules) endedForReservation(n *corev1.Node) {
 	}
 }
 
-// mayRun reports whether the node runs, or its class lets it start with what the cloud has.
+// mayRun reports whether the node's instance has power, or its class lets it start with what the cloud has.
 func (w *World) mayRun(n *corev1.Node) bool {
 	class, i := w.classOfNode(n), w.machineOf(n)
-	if stateOf(n) == v1alpha1.StateRunning || !usesOnly(class) || i == nil {
+	if !usesOnly(class) || i == nil || i.state() != provider.InstanceStopped {
 		return true
+	}
+	if w.types.refuses(i, i.kind(), refusedAtStart) {
+		return false // and it is no other type where only this one is reserved
 	}
 	_, err := w.seatFor(wanted(class, i.zone, i.kind()), regionOr(i.region), i.zone, i.kind())
 	return err == nil
@@ -140,6 +155,15 @@ func (w *World) mayRun(n *corev1.Node) bool {
 func (w *World) isStranded(p *corev1.Pod) bool {
 	n := w.api.node(p.Spec.NodeName)
 	return n != nil && counts(p) && !w.mayRun(n)
+}
+
+// forceStranded is a person who deletes stranded pods by force: no kubelet ends them.
+func (w *World) forceStranded() {
+	for _, p := range w.api.pods() {
+		if w.isStranded(p) {
+			w.api.drop(kindPod, client.ObjectKeyFromObject(p))
+		}
+	}
 }
 
 // mayLaunch reports whether the class of the pool lets an instance be launched with what the cloud

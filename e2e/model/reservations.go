@@ -91,12 +91,20 @@ func crowded(dice *rand.Rand, all map[string]kindOfOperation) []Operation {
 	reserve := drawn(dice, all, "reserve", 5*time.Minute)
 	reserve.Args[1] = dice.IntN(3) // the seats
 	out := []Operation{{Name: "newpool", Args: [4]int{dice.IntN(2), 3, 3, 11}}, reserve}
-	meanwhile := []string{"crowd", "crowd", "expire", "reserve", "bar", "crash", "lose", "unpod", "dry", "pinned"}
+	meanwhile := []string{"crowd", "crowd", "expire", "reserve", "bar", "crash", "crash", "lose", "unpod", "dry", "pinned"}
 	for range 2 + dice.IntN(3) {
 		pods := drawn(dice, all, "pods", time.Duration(1+dice.IntN(120))*time.Second)
 		pods.Args[0], pods.Args[2] = dice.IntN(2), 2 // one or two, in whichever pool
-		name := meanwhile[dice.IntN(len(meanwhile))]
-		out = append(out, pods, drawn(dice, all, name, time.Duration(dice.IntN(20000))*time.Millisecond))
+		with := drawn(dice, all, meanwhile[dice.IntN(len(meanwhile))], time.Duration(dice.IntN(20000))*time.Millisecond)
+		if with.Name == "crash" {
+			with.Args[0] = dice.IntN(7) // at one of the calls of a start
+		}
+		if dice.IntN(2) == 0 {
+			with.Wait, pods.Wait = pods.Wait, with.Wait/10
+			out = append(out, with, pods)
+		} else {
+			out = append(out, pods, with)
+		}
 		if dice.IntN(3) == 0 { // those of the wave go, and their nodes stop
 			out = append(out, Operation{Wait: time.Minute, Name: "unpod", Args: [4]int{0, 4}},
 				Operation{Wait: 2 * time.Minute, Name: "unpod", Args: [4]int{0, 4}})
@@ -338,7 +346,7 @@ func (c *cloudClient) SetReservation(_ context.Context, id string, want v1alpha1
 		}
 		c.p.w.rules.setsReservation(c.p, i, want)
 		err = c.p.w.setReservation(i, want)
-		c.p.w.rules.answeredReservation(c.p, i, err)
+		c.p.w.rules.answeredReservation(c.p, i, want, err)
 		return err
 	})
 }

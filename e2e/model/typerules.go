@@ -96,7 +96,7 @@ func (r *rules) startsAsType(p *process, i *instance) {
 		return // its class wants other reservations by now, or it was set to one by hand
 	}
 	told, asked := p.unavailable[o], r.entered[n.Name]
-	alone := r.crowded.Before(told) && p.born.Before(told)
+	alone := r.crowded.Before(told) && p.born.Before(told) && r.saidBefore(n, told)
 	// An intent was decided a moment before it is written.
 	if alone && told.Before(asked.Add(-time.Second)) && r.w.now.Sub(told) < 170*time.Second &&
 		n.Annotations[v1alpha1.AnnotationClaims] != "" && !slices.ContainsFunc(r.w.api.on(n.Name), counts) {
