@@ -96,7 +96,8 @@ func (r *rules) startsAsType(p *process, i *instance) {
 		return // its class wants other reservations by now, or it was set to one by hand
 	}
 	told, asked := p.unavailable[o], r.entered[n.Name]
-	alone := r.crowded.Before(told) && p.born.Before(told) && r.saidBefore(n, told)
+	// The answer to a start that was accepted just before the refusal may come after it.
+	alone := r.crowded.Before(told) && p.born.Before(told) && r.saidBefore(n, told) && told.Sub(p.given[o]) > time.Second
 	// An intent was decided a moment before it is written.
 	if alone && told.Before(asked.Add(-time.Second)) && r.w.now.Sub(told) < 170*time.Second &&
 		n.Annotations[v1alpha1.AnnotationClaims] != "" && !slices.ContainsFunc(r.w.api.on(n.Name), counts) {
@@ -127,9 +128,10 @@ func (r *rules) answeredStart(p *process, i *instance, err error) {
 			r.learns(p, labelledOffering(n)) // it was no matter of a reservation
 		}
 	case err == nil:
-		delete(p.unavailable, labelledOffering(n))
-		delete(p.unavailable, o)
-		delete(p.unavailable, r.w.namedOffering(n)) // for which the process may take it
+		for _, o := range []offering{labelledOffering(n), o, r.w.namedOffering(n)} { // for which the process may take it
+			delete(p.unavailable, o)
+			p.given[o] = r.w.now
+		}
 	}
 }
 
