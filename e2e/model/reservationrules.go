@@ -92,7 +92,8 @@ func (r *rules) setsReservation(p *process, i *instance, want v1alpha1.CapacityR
 	switch {
 	case usesOnly(class) && want.Preference != v1alpha1.ReservationOnly && r.hasSaid(class, time.Minute):
 		r.w.breaks("reservations", "%s leaves its reservation, and its class %s allows nothing else", i.id, class.Name)
-	case last.want == plain(want) && r.w.now.Sub(last.at) < heldFor && !slices.ContainsFunc(r.w.api.on(n.Name), counts):
+	case last.want == plain(want) && i.started.Before(last.at) && r.w.now.Sub(last.at) < heldFor &&
+		!slices.ContainsFunc(r.w.api.on(n.Name), counts):
 		// A start for a bound pod may try.
 		r.w.breaks("reservations", "the reservation of %s is set again %s after that was refused", i.id,
 			r.w.now.Sub(last.at))

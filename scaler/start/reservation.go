@@ -2,6 +2,7 @@ package start
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -40,6 +41,9 @@ func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool 
 // leaveReservation has the instance started without its reservation. An error that another call
 // would get too is a notLeftError.
 func (s *Starter) leaveReservation(ctx context.Context, reserver provider.Reserver, node *corev1.Node) error {
+	if s.state.ReservationsHeld() {
+		return &notLeftError{errHeld}
+	}
 	err := reserver.SetReservation(ctx, string(InstanceOf(node)), v1alpha1.CapacityReservation{})
 	switch {
 	case err == nil:
@@ -57,6 +61,9 @@ func (s *Starter) leaveReservation(ctx context.Context, reserver provider.Reserv
 	}
 	return err
 }
+
+var errHeld = errors.New("the instance may not leave its capacity reservation, which has no room for it: " +
+	"the cloud has lately not allowed Stratos to set reservations")
 
 // notLeftError: the cloud does not let the instance start without its reservation.
 type notLeftError struct{ err error }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -129,6 +130,32 @@ func TestAStartThatMayNotLeaveItsReservation(t *testing.T) {
 		r.run(func() { r.pend(); synctest.Wait(); r.pend(); synctest.Wait() })
 		r.want("start i-x1 as a", `set i-x1 to ""`)
 		r.is("x2", v1alpha1.StateStandby, "a")
+	})
+}
+
+// TestAReservationIsNotLeftForWhatIsNotThere: its zone is known to have none of the type On-Demand,
+// and there is no other type.
+func TestAReservationIsNotLeftForWhatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0,
+			func(c *v1alpha1.AWSNodeClass) { c.Spec.FallbackInstanceTypes, c.Status.InstanceTypes = nil, nil },
+			stopped("x1", "x", "a", 1))
+		r.state.MarkOfferingUnavailable(decide.Offering{Zone: "x", Type: "a"}, time.Now())
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a")
+	})
+}
+
+// TestAMissingPermissionIsAskedForOnce: also where the instances are set by hand, and each start
+// shows only then that they have to leave.
+func TestAMissingPermissionIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0,
+			func(c *v1alpha1.AWSNodeClass) { c.Spec.CapacityReservation, c.Status.CapacityReservation = nil, nil },
+			stopped("x1", "x", "a", 1), stopped("x2", "x", "a", 1))
+		r.notSet = func(string) error { return &provider.UnauthorizedError{Operation: "Modify", Reason: "no"} }
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", `set i-x1 to ""`, "start i-x2 as a")
 	})
 }
 
