@@ -100,7 +100,7 @@ func crowded(dice *rand.Rand, all map[string]kindOfOperation) []Operation {
 			with.Args[0] = dice.IntN(7) // at one of the calls of a start
 		}
 		if dice.IntN(2) == 0 {
-			with.Wait, pods.Wait = pods.Wait, with.Wait/10
+			with.Wait, pods.Wait = pods.Wait, (with.Wait / 10).Truncate(time.Millisecond)
 			out = append(out, with, pods)
 		} else {
 			out = append(out, pods, with)
