@@ -88,8 +88,8 @@ func (i *instance) kind() string                  { return i.moments[len(i.momen
 func (i *instance) uses() v1alpha1.CapacityReservation {
 	return i.moments[len(i.moments)-1].uses
 }
-func (i *instance) tags() map[string]string       { return i.moments[len(i.moments)-1].tags }
-func (i *instance) pool() string                  { return i.tags()[v1alpha1.LabelPool] }
+func (i *instance) tags() map[string]string { return i.moments[len(i.moments)-1].tags }
+func (i *instance) pool() string            { return i.tags()[v1alpha1.LabelPool] }
 func (i *instance) node() string {
 	if i.renames > 0 {
 		return fmt.Sprintf("node-%s-%d", i.id, i.renames)

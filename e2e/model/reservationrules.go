@@ -44,7 +44,9 @@ func (r *rules) classChanged(before, after client.Object) {
 }
 
 // classOfNode is the class of the node's pool.
-func (w *World) classOfNode(n *corev1.Node) *v1alpha1.AWSNodeClass { return w.api.class(classOf(poolNameOf(n))) }
+func (w *World) classOfNode(n *corev1.Node) *v1alpha1.AWSNodeClass {
+	return w.api.class(classOf(poolNameOf(n)))
+}
 
 // usesOnly reports whether instances of the class use no On-Demand capacity.
 func usesOnly(class *v1alpha1.AWSNodeClass) bool {
@@ -92,7 +94,7 @@ func (r *rules) setsReservation(p *process, i *instance, want v1alpha1.CapacityR
 	switch {
 	case usesOnly(class) && want.Preference != v1alpha1.ReservationOnly && r.hasSaid(class, time.Minute):
 		r.w.breaks("reservations", "%s leaves its reservation, and its class %s allows nothing else", i.id, class.Name)
-	case last.want == plain(want) && i.started.Before(last.at) && r.w.now.Sub(last.at) < heldFor &&
+	case last.want == plain(want) && r.w.now.Sub(last.at) < heldFor &&
 		!slices.ContainsFunc(r.w.api.on(n.Name), counts):
 		// A start for a bound pod may try.
 		r.w.breaks("reservations", "the reservation of %s is set again %s after that was refused", i.id,
