@@ -77,7 +77,7 @@ type instance struct {
 	// refusedTypes are the types that the cloud refused it.
 	change       change
 	refusedTypes map[string]typeRefusal
-	// runsIn is the reservation in which it has power, "" for On-Demand capacity. refusedSeat is when a
+	// runsIn is the reservation in which it has power, "" for On-Demand. refusedSeat is when a
 	// start was last refused because a reservation had no room.
 	runsIn      string
 	refusedSeat time.Time

@@ -140,7 +140,8 @@ func (r *rules) endedForReservation(n *corev1.Node) {
 	}
 }
 
-// mayRun reports whether the node's instance has power, or its class lets it start with what the cloud has.
+// mayRun reports whether the node's instance has power, or its class lets it start with what the
+// cloud has.
 func (w *World) mayRun(n *corev1.Node) bool {
 	class, i := w.classOfNode(n), w.machineOf(n)
 	if !usesOnly(class) || i == nil || i.state() != provider.InstanceStopped {

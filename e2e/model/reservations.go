@@ -163,7 +163,7 @@ func (w *World) crowd(a [4]int) {
 	}
 }
 
-// expire ends a reservation. What runs in it goes on. The class's loop finds out some seconds later.
+// expire ends a reservation. What runs in it goes on. The class's loop finds out a while later.
 func (w *World) expire(a [4]int) {
 	r := pick(w.reservations.held, a[0])
 	if r == nil {
@@ -208,7 +208,7 @@ func (w *World) reservation(id string) *reservation {
 	return nil
 }
 
-// seatsLeft are those of the reservation that nobody uses.
+// seatsLeft are those of the reservation that no instance uses.
 func (w *World) seatsLeft(r *reservation) int {
 	if w.now.Before(w.trouble.full[r.id]) {
 		return 0

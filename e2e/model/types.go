@@ -56,8 +56,8 @@ func familyOf(kind string) string {
 
 var errNoneLeft = errors.New("none left")
 
-// offering is what the cloud runs out of. In is the reservation without which a start is refused, ""
-// for none.
+// offering is what the cloud runs out of. In is the reservation without which a start is refused,
+// "" for none.
 type offering struct{ zone, kind, in string }
 
 func (o offering) String() string {

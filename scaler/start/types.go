@@ -80,7 +80,7 @@ func isStopping(err error) bool {
 
 // startsAsFallback reports whether the node is started as another type than its first one, by a
 // change for this start or one before. One that is bound to a reservation of its type can be no
-// other, and without a failed start that counts it would be started for ever.
+// other, and without a failed start that counts it would be started without end.
 func (s *Starter) startsAsFallback(node *corev1.Node) bool {
 	types := s.state.TypesOf(v1alpha1.NodeName(node.Name))
 	return node.Annotations[v1alpha1.AnnotationInstanceType] != "" ||
