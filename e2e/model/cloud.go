@@ -34,6 +34,8 @@ type moment struct {
 	state provider.InstanceState
 	tags  map[string]string
 	kind  string
+	// uses are the capacity reservations that its starts use.
+	uses v1alpha1.CapacityReservation
 }
 
 // instance is one machine of the cloud.
@@ -75,12 +77,19 @@ type instance struct {
 	// refusedTypes are the types that the cloud refused it.
 	change       change
 	refusedTypes map[string]typeRefusal
+	// runsIn is the reservation in which it has power, "" for On-Demand. refusedSeat is when a
+	// start was last refused because a reservation had no room.
+	runsIn      string
+	refusedSeat time.Time
 }
 
 func (i *instance) state() provider.InstanceState { return i.moments[len(i.moments)-1].state }
 func (i *instance) kind() string                  { return i.moments[len(i.moments)-1].kind }
-func (i *instance) tags() map[string]string       { return i.moments[len(i.moments)-1].tags }
-func (i *instance) pool() string                  { return i.tags()[v1alpha1.LabelPool] }
+func (i *instance) uses() v1alpha1.CapacityReservation {
+	return i.moments[len(i.moments)-1].uses
+}
+func (i *instance) tags() map[string]string { return i.moments[len(i.moments)-1].tags }
+func (i *instance) pool() string            { return i.tags()[v1alpha1.LabelPool] }
 func (i *instance) node() string {
 	if i.renames > 0 {
 		return fmt.Sprintf("node-%s-%d", i.id, i.renames)
@@ -161,10 +170,18 @@ func (c *cloud) of(pool string) []*instance {
 	return out
 }
 
+// alter has the instance be otherwise from now on.
+func (c *cloud) alter(i *instance, change func(*moment)) {
+	m := i.moments[len(i.moments)-1]
+	m.at = c.w.now
+	change(&m)
+	i.moments = append(i.moments, m)
+}
+
 // become changes the state, retag the tags.
 func (c *cloud) become(i *instance, state provider.InstanceState) {
 	c.w.note("%s is %s", i.id, state)
-	i.moments = append(i.moments, moment{at: c.w.now, state: state, tags: i.tags(), kind: i.kind()})
+	c.alter(i, func(m *moment) { m.state = state })
 	if i.boot > 1 || i.up { // a launch that no read shows yet stays so while it boots
 		i.unseenUntil = time.Time{}
 	}
@@ -174,7 +191,7 @@ func (c *cloud) become(i *instance, state provider.InstanceState) {
 func (c *cloud) retag(i *instance, change func(map[string]string)) {
 	tags := maps.Clone(i.tags())
 	change(tags)
-	i.moments = append(i.moments, moment{at: c.w.now, state: i.state(), tags: tags, kind: i.kind()})
+	c.alter(i, func(m *moment) { m.tags = tags })
 }
 
 // remembered is how long the cloud lists a terminated instance.
@@ -202,7 +219,7 @@ func (i *instance) as(m *moment) *provider.Instance {
 	return &provider.Instance{
 		ID: i.id, State: m.state, ProviderID: i.providerID(), Type: m.kind, Zone: i.zone, Region: regionOr(i.region),
 		LaunchTime: i.launched,
-		Tags:       maps.Clone(m.tags), StateReason: i.reason,
+		Tags:       maps.Clone(m.tags), StateReason: i.reason, Reservation: m.uses,
 	}
 }
 
@@ -244,13 +261,13 @@ func (c *cloudClient) LaunchInstance(_ context.Context, class *v1alpha1.AWSNodeC
 		if err := w.launchRefused(); err != nil {
 			return err
 		}
-		zone := []string{"x", "y"}[len(w.cloud.instances)%2]
-		kind, err := w.launchType(class, zone)
+		o, err := w.launchOffer(class)
 		if err != nil {
 			return err
 		}
 		i := w.cloud.add(req.ClientToken, req.Tags)
-		i.moments[0].kind = kind
+		i.moments[0].kind, i.moments[0].uses = o.kind, o.uses
+		i.zone, i.runsIn = o.zone, o.runsIn
 		i.region = regionOr(class.Spec.Region)
 		if pool := w.api.pool(i.pool()); pool != nil {
 			i.selfStop = pool.Spec.PreWarm.CompletionModeOf(class) == v1alpha1.SelfStop
@@ -286,12 +303,14 @@ func (c *cloudClient) StartInstance(_ context.Context, id string) error {
 			return &provider.IncorrectStateError{ID: id, State: i.state(), Op: "start"}
 		}
 		w.rules.startsAsType(c.p, i)
-		if err := w.startRefused(c.p, i); err != nil {
+		runsIn, err := w.startIn(c.p, i)
+		if err != nil {
 			i.refused = w.now
 			w.rules.answeredStart(c.p, i, err)
 			return err
 		}
-		i.started = w.now
+		i.started, i.runsIn = w.now, runsIn
+		w.rules.startsWithOnly(i)
 		w.rules.answeredStart(c.p, i, nil)
 		w.rules.started(i)
 		w.powerOn(i)

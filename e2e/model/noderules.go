@@ -53,6 +53,7 @@ func (r *rules) nodeChanged(old, n *corev1.Node) {
 		r.idle(old, n)
 	case v1alpha1.StateTerminating:
 		r.budget(n)
+		r.endedForReservation(n)
 	case v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting:
 	}
 }

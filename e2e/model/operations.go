@@ -43,6 +43,7 @@ func operations() map[string]kindOfOperation {
 	maps.Copy(all, nominationOperations())
 	maps.Copy(all, pauseOperations())
 	maps.Copy(all, typeOperations())
+	maps.Copy(all, reservationOperations())
 	return all
 }
 
@@ -312,7 +313,8 @@ func cloudOperations() map[string]kindOfOperation {
 		"terminate": {3, [4]int{50}, meddle(func(w *World, i *instance) { w.cloud.end(i) })},
 		"stop":      {3, [4]int{50}, meddle(func(w *World, i *instance) { w.powerOff(i, false) })},
 		"start": {3, [4]int{50}, meddle(func(w *World, i *instance) {
-			if i.state() == provider.InstanceStopped {
+			if runsIn, starts := w.startsByHand(i); starts && i.state() == provider.InstanceStopped {
+				i.runsIn = runsIn
 				w.powerOn(i)
 			}
 		})},

@@ -59,6 +59,12 @@ type process struct {
 	answered map[string]bool
 	// unavailable is when the cloud last had none of an offering for it, and none since.
 	unavailable map[offering]time.Time
+	// given is when the cloud last had some of an offering for it.
+	given map[offering]time.Time
+	// notSet is what reservation the cloud last refused to set an instance to for it, barred when it
+	// did for want of the permission.
+	notSet map[v1alpha1.InstanceID]notSet
+	barred time.Time
 	// crashIn counts down the writes until the process ends: before the last of them, or after it
 	// where crashAfter is set. 0 is never.
 	crashIn    int
@@ -69,7 +75,8 @@ type process struct {
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
 	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, skew: w.skew,
-		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, unavailable: map[offering]time.Time{}}
+		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, unavailable: map[offering]time.Time{},
+		given: map[offering]time.Time{}, notSet: map[v1alpha1.InstanceID]notSet{}}
 	now := func() time.Time { return w.now.Add(p.skew) }
 	p.state = cluster.New(decide.NewClaims(), now)
 	for _, set := range w.daemonSets() {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,7 +61,7 @@ func (w *World) finish() {
 			w.api.remove(kindPod, client.ObjectKeyFromObject(p))
 		}
 	}
-	w.until("rest", w.restless)
+	w.until("rest", func() string { w.forceStranded(); return w.restless() })
 	for _, p := range w.api.pools() {
 		w.api.remove(kindPool, client.ObjectKeyFromObject(p))
 	}
@@ -93,6 +94,9 @@ func (w *World) unserved() string {
 			continue
 		}
 		if p.Spec.NodeName != "" {
+			if w.isStranded(p) {
+				continue
+			}
 			if p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
 				return fmt.Sprintf("%s is bound to %s and does not run or end (%s)", p.Name, p.Spec.NodeName, p.Status.Phase)
 			}
@@ -120,11 +124,11 @@ func (w *World) couldServe(p *corev1.Pod) string {
 				continue
 			}
 			nodes++
-			if selects(p, n) && w.suitsAtRest(p, n) && w.hasRoom(n, p) { // some were made of another template
+			if selects(p, n) && w.suitsAtRest(p, n) && w.hasRoom(n, p) && w.mayRun(n) { // some were made of another template
 				return n.Name + ", " + string(stateOf(n))
 			}
 		}
-		if nodes < int(pool.Spec.PoolSize) && w.launchServes(p) {
+		if nodes < int(pool.Spec.PoolSize) && w.launchServes(p) && w.mayLaunch(pool) {
 			return "pool " + pool.Name + ", which is not full,"
 		}
 	}
@@ -156,7 +160,7 @@ func (w *World) restless() string {
 			return fmt.Sprintf("%d claims stand though no pod waits", n)
 		}
 	}
-	if why := w.typesAtRest(); why != "" {
+	if why := cmp.Or(w.typesAtRest(), w.reservationsAtRest()); why != "" {
 		return why
 	}
 	return w.halves()
@@ -178,7 +182,7 @@ func (w *World) poolRestless(pool *v1alpha1.NodePool) string {
 	}
 	s, least := pool.Status, min(pool.Spec.MinStandby, pool.Spec.PoolSize)
 	switch {
-	case standby < least:
+	case standby < least && w.mayLaunch(pool):
 		return fmt.Sprintf("%d stand by, minStandby is %d", standby, least)
 	case standby > pool.Spec.PoolSize, standby > least && pool.Spec.ScaleDown.StandbySurplusTTLOrDefault() > 0:
 		return fmt.Sprintf("%d stand by, minStandby is %d, poolSize %d", standby, least, pool.Spec.PoolSize)

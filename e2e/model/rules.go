@@ -36,6 +36,7 @@ type rules struct {
 	ownerRules
 	pauseRules
 	typeRules
+	reservationRules
 }
 
 type sized struct {
@@ -47,7 +48,8 @@ func newRules(w *World) *rules {
 	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
 		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}},
 		ownerRules: newOwnerRules(), pauseRules: pauseRules{paused: map[string]time.Time{}},
-		typeRules: typeRules{named: map[string]time.Time{}}}
+		typeRules:        typeRules{named: map[string]time.Time{}},
+		reservationRules: reservationRules{said: map[string]time.Time{}}}
 }
 
 // afterStep is called after each step of the world.
@@ -107,7 +109,9 @@ func (r *rules) changed(k kind, before, after client.Object) {
 		r.resized(before, after)
 	case kindReplicaSet:
 		r.ownerChanged(before, after)
-	case kindClass, kindQuota:
+	case kindClass:
+		r.classChanged(before, after)
+	case kindQuota:
 	}
 }
 

@@ -17,6 +17,9 @@ func (r *rules) struck(old, n *corev1.Node) {
 	if i == nil || i.state() != provider.InstanceStopped || i.meddled.After(r.entered[n.Name]) {
 		return
 	}
+	if usesOnly(r.w.classOfNode(n)) && !i.refusedTypes[i.kind()].at.Before(r.entered[n.Name]) {
+		return // it has a reservation as what it is, and the cloud does not start it as that: another node may
+	}
 	if i.started.Before(r.entered[n.Name]) {
 		r.w.breaks("strikes", "%s has a strike, and the cloud never accepted its start", n.Name)
 	}

@@ -42,7 +42,7 @@ func Generate(seed uint64) Trace {
 		}
 		t.Operations = append(t.Operations, draw(name, someWait(dice)))
 	}
-	return withTypes(withPauses(t))
+	return withReservations(withTypes(withPauses(t)))
 }
 
 // GenerateBurst draws a trace of ReplicaSets whose first pods find standby nodes, in a pool that
@@ -60,7 +60,7 @@ func GenerateBurst(seed uint64) Trace {
 	for range 3 + dice.IntN(8) {
 		t.Operations = append(t.Operations, drawn(dice, all, names[dice.IntN(len(names))], someWait(dice)))
 	}
-	return withTypes(withPauses(t))
+	return withReservations(withTypes(withPauses(t)))
 }
 
 func drawn(dice *rand.Rand, all map[string]kindOfOperation, name string, wait time.Duration) Operation {

@@ -88,36 +88,57 @@ func (r *rules) changesOnce(p *process, i *instance, last, now change, n *corev1
 // has none. A start for a bound pod may try, also when the pod has gone since: it names no claims.
 func (r *rules) startsAsType(p *process, i *instance) {
 	n := r.w.api.node(i.node())
-	if n == nil || stateOf(n) != v1alpha1.StateStarting || !r.w.types.played {
+	if n == nil || stateOf(n) != v1alpha1.StateStarting || !r.w.types.played && !r.w.reservations.played {
 		return
 	}
-	o := labelledOffering(n)
+	o, isAsNamed := r.offeringOf(p, i, n)
+	if !isAsNamed {
+		return // its class wants other reservations by now, or it was set to one by hand
+	}
 	told, asked := p.unavailable[o], r.entered[n.Name]
-	alone := r.crowded.Before(told) && p.born.Before(told)
+	// The answer to a start that was accepted just before the refusal may come after it.
+	alone := r.crowded.Before(told) && p.born.Before(told) && r.saidBefore(n, told) && told.Sub(p.given[o]) > time.Second
 	// An intent was decided a moment before it is written.
 	if alone && told.Before(asked.Add(-time.Second)) && r.w.now.Sub(told) < 170*time.Second &&
 		n.Annotations[v1alpha1.AnnotationClaims] != "" && !slices.ContainsFunc(r.w.api.on(n.Name), counts) {
-		r.w.breaks("types", "%s is started as %s in %s, of which the cloud had none %s ago", i.id, o.kind, o.zone,
-			r.w.now.Sub(told))
+		r.w.breaks("types", "%s is started as %s, of which the cloud had none %s ago", i.id, o, r.w.now.Sub(told))
 	}
 }
 
 func labelledOffering(n *corev1.Node) offering {
-	return offering{n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelInstanceTypeStable]}
+	return offering{zone: n.Labels[corev1.LabelTopologyZone], kind: n.Labels[corev1.LabelInstanceTypeStable]}
 }
 
 // answeredStart notes what the process learns of an offering.
 func (r *rules) answeredStart(p *process, i *instance, err error) {
 	n := r.w.api.node(i.node())
+	if n == nil {
+		return
+	}
+	if provider.IsReservation(err) {
+		i.refusedSeat = r.w.now
+	}
+	o, isAsNamed := r.offeringOf(p, i, n)
 	switch {
-	case n == nil:
 	case provider.IsInsufficientCapacity(err) && r.w.trouble.lost == 0:
-		// What is refused while the backoff lasts, to starts for bound pods, does not prolong it.
-		if o := labelledOffering(n); r.w.now.Sub(p.unavailable[o]) >= 3*time.Minute {
-			p.unavailable[o] = r.w.now
+		if isAsNamed {
+			r.learns(p, o)
+		}
+		if !provider.IsReservation(err) {
+			r.learns(p, labelledOffering(n)) // it was no matter of a reservation
 		}
 	case err == nil:
-		delete(p.unavailable, labelledOffering(n))
+		for _, o := range []offering{labelledOffering(n), o, r.w.namedOffering(n)} { // for which the process may take it
+			delete(p.unavailable, o)
+			p.given[o] = r.w.now
+		}
+	}
+}
+
+// learns: what is refused while the backoff lasts, to starts for bound pods, does not prolong it.
+func (r *rules) learns(p *process, o offering) {
+	if r.w.now.Sub(p.unavailable[o]) >= 3*time.Minute {
+		p.unavailable[o] = r.w.now
 	}
 }
 
@@ -258,7 +279,7 @@ func (w *World) typesAtRest() string {
 		switch {
 		case old != i.kind() || stable != i.kind():
 			return fmt.Sprintf("%s is %s, and its labels say %q and %q", n.Name, i.kind(), old, stable)
-		case i.kind() != instanceType:
+		case i.kind() != instanceType && !w.isReservedFor(n, i.kind()): // one with a reservation as what it is stays
 			return fmt.Sprintf("%s is still %s", n.Name, i.kind())
 		}
 	}

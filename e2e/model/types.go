@@ -56,8 +56,16 @@ func familyOf(kind string) string {
 
 var errNoneLeft = errors.New("none left")
 
-// offering is what the cloud runs out of.
-type offering struct{ zone, kind string }
+// offering is what the cloud runs out of. In is the reservation without which a start is refused,
+// "" for none.
+type offering struct{ zone, kind, in string }
+
+func (o offering) String() string {
+	if o.in == "" {
+		return o.kind + " in " + o.zone
+	}
+	return o.kind + " in " + o.zone + ", reserved " + o.in
+}
 
 // typePlay is how a world plays types.
 type typePlay struct {
@@ -168,7 +176,7 @@ func (w *World) dryOut(a [4]int) {
 	}
 	for n, zone := range []string{"x", "y"} {
 		if a[0] == n || a[0] == 2 {
-			w.trouble.dry[offering{zone, kind}] = until
+			w.trouble.dry[offering{zone: zone, kind: kind}] = until
 		}
 	}
 }
@@ -177,7 +185,7 @@ func (w *World) dryOut(a [4]int) {
 func (w *World) noneOf(zone, kind string) error {
 	t := &w.trouble
 	quota := w.now.Before(t.quotas[familyOf(kind)])
-	if w.now.Before(t.scarce[zone]) || w.now.Before(t.dry[offering{zone, kind}]) || quota {
+	if w.now.Before(t.scarce[zone]) || w.now.Before(t.dry[offering{zone: zone, kind: kind}]) || quota {
 		return &provider.InsufficientCapacityError{Zone: zone, Type: kind, Quota: quota, Err: errNoneLeft}
 	}
 	return nil
@@ -191,28 +199,14 @@ func (t *trouble) isShort(now time.Time) bool {
 		slices.ContainsFunc(slices.Collect(maps.Values(t.quotas)), isShort)
 }
 
-// startRefused is the cloud's answer to a start that it refuses, nil where it does not.
-func (w *World) startRefused(p *process, i *instance) error {
+// startIn is the reservation in which a start of the instance has power, "" for On-Demand capacity,
+// or the cloud's answer where it refuses the start.
+func (w *World) startIn(p *process, i *instance) (string, error) {
 	if w.types.refuses(i, i.kind(), refusedAtStart) {
 		w.rules.typeRefused(p, i, i.kind())
-		return &provider.InvalidConfigError{Field: "instance " + string(i.id), Reason: "the type is not supported"}
+		return "", &provider.InvalidConfigError{Field: "instance " + string(i.id), Reason: "the type is not supported"}
 	}
-	return w.noneOf(i.zone, i.kind())
-}
-
-// launchType is the first usable type of the class that the cloud has in the zone.
-func (w *World) launchType(class *v1alpha1.AWSNodeClass, zone string) (string, error) {
-	var err error
-	for _, kind := range class.UsableTypes() {
-		none := w.noneOf(zone, kind)
-		if none == nil {
-			return kind, nil
-		}
-		if err == nil {
-			err = none
-		}
-	}
-	return "", err
+	return w.placed(i.uses(), regionOr(i.region), i.zone, i.kind())
 }
 
 var _ provider.TypeChanger = (*cloudClient)(nil)
@@ -247,13 +241,13 @@ func (c *cloudClient) SharesQuota(one, other string) bool { return familyOf(one)
 
 // retype makes the stopped instance another type.
 func (c *cloud) retype(i *instance, kind string) {
-	i.moments = append(i.moments, moment{at: c.w.now, state: i.state(), tags: i.tags(), kind: kind})
+	c.alter(i, func(m *moment) { m.kind = kind })
 }
 
 // labelType has a Node that registers carry the labels that the cloud controller initialises it
 // with.
 func (w *World) labelType(n *corev1.Node, i *instance) {
-	if w.types.played {
+	if w.types.played || w.reservations.played {
 		n.Labels[corev1.LabelInstanceType], n.Labels[corev1.LabelInstanceTypeStable] = i.kind(), i.kind()
 	}
 }

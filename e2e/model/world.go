@@ -36,6 +36,8 @@ type World struct {
 	slow     bool
 	// types is how instance types are played.
 	types typePlay
+	// reservations are how capacity reservations are played.
+	reservations reservationPlay
 	// nominations are those of pods to the nodes of their claims.
 	nominations nominations
 	// defect keeps every instance of the class from ever becoming a standby node.
@@ -75,6 +77,10 @@ type trouble struct {
 	quotas map[string]time.Time
 	// denied is until when Stratos lacks the permission to change types.
 	denied time.Time
+	// full are the reservations that others have filled, and until when; barred is until when Stratos
+	// lacks the permission to say which reservations instances use.
+	full   map[string]time.Time
+	barred time.Time
 	// lag is how far the cloud's reads are behind at most, watch how far watches are.
 	lag, watch time.Duration
 	watchUntil time.Time
@@ -86,7 +92,7 @@ type trouble struct {
 // noTrouble has reads of the cloud lag.
 func noTrouble(lag time.Duration) trouble {
 	return trouble{scarce: map[string]time.Time{}, regions: map[string]time.Time{}, dry: map[offering]time.Time{},
-		quotas: map[string]time.Time{}, lag: lag}
+		quotas: map[string]time.Time{}, full: map[string]time.Time{}, lag: lag}
 }
 
 type task struct {

@@ -12,7 +12,8 @@ import (
 
 // ReservationFor is what capacity reservations the Node's instance is to use, as an instance of
 // that type. isKnown is false where the class says nothing, so that what is set by hand stays,
-// where the class is not known, or the cloud has not said what it names.
+// where the class is not known, or the cloud has not said what it names. It is false too for a
+// reservation that has ended, to which no instance can be set any more.
 func (s *State) ReservationFor(n *corev1.Node, kind string) (want v1alpha1.CapacityReservation, isKnown bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -20,7 +21,17 @@ func (s *State) ReservationFor(n *corev1.Node, kind string) (want v1alpha1.Capac
 	if class == nil || class.Spec.CapacityReservation == nil {
 		return want, false
 	}
-	return class.ReservationOf(kind, n.Labels[corev1.LabelTopologyZone])
+	want, isKnown = class.ReservationOf(kind, n.Labels[corev1.LabelTopologyZone])
+	return want, isKnown && (want.ID == "" || !class.ReservationEnded())
+}
+
+// IsBoundToReservation reports whether the Node's instance runs in the reservation that its class
+// names, as the type of that, or not at all.
+func (s *State) IsBoundToReservation(n *corev1.Node) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	class := s.types.classOf(s.poolOf(n))
+	return class != nil && class.IsBoundToReservation()
 }
 
 // NamesReservation reports whether the Node's class names one reservation.

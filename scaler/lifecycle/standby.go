@@ -22,7 +22,10 @@ func standby(o *Observation, now time.Time) Decision {
 }
 
 func standbyStopped(o *Observation, now time.Time) Decision {
+	const reserves = "its class names other capacity reservations than its instance is set to"
 	switch {
+	case o.WorkloadPods > 0 && o.Claims == 0 && o.Reservation != nil && o.Reservation.WithoutOnDemand():
+		return do(SetReservation, reserves) // the start would not leave the one that it is set to
 	case o.WorkloadPods > 0:
 		return startForBound(o, now)
 	case o.Recycle != "" && o.Claims == 0:
@@ -32,7 +35,7 @@ func standbyStopped(o *Observation, now time.Time) Decision {
 	case o.ReturnTo != "" && o.Claims == 0:
 		return do(ReturnType, "its class's first type "+o.ReturnTo+" may be had again")
 	case o.Reservation != nil && o.Claims == 0:
-		return do(SetReservation, "its class names other capacity reservations than its instance is set to")
+		return do(SetReservation, reserves)
 	case o.DeletingPods > 0:
 		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
 	}

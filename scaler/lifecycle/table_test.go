@@ -235,6 +235,9 @@ func optional(o *Observation)   { o.Node.ImagesOptional = true }
 func asFallback(o *Observation) { o.Fallback = "m5a.large" }
 func fallenBack(o *Observation) { o.ReturnTo = "m5.large" }
 func otherwise(o *Observation)  { o.Reservation = &v1alpha1.CapacityReservation{ID: "cr-1"} }
+func otherwiseOnly(o *Observation) {
+	o.Reservation = &v1alpha1.CapacityReservation{ID: "cr-1", Preference: v1alpha1.ReservationOnly}
+}
 func imagesAre(s ImageState) func(*Observation) {
 	return func(o *Observation) { o.Node.Images = s }
 }
@@ -504,6 +507,10 @@ func table() []row {
 		{standby, stopped, "set to other capacity reservations than its class names", otherwise, SetReservation, stay},
 		{standby, stopped, "set to other capacity reservations, and claimed by a pending pod", all(claimed, otherwise), Wait,
 			stay},
+		{standby, stopped, "set to other capacity reservations, and a pod is bound to it", all(inUse, otherwise),
+			RequestStart, "starting"},
+		{standby, stopped, "set to other capacity reservations than the only ones it may use, and a pod is bound to it",
+			all(inUse, otherwiseOnly), SetReservation, stay},
 		{standby, stopped, "set to other capacity reservations, and of a fallback type", all(fallenBack, otherwise), ReturnType,
 			stay},
 		{standby, running_, "set to other capacity reservations, and another client has started it", otherwise, Wait, stay},

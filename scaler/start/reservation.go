@@ -2,6 +2,7 @@ package start
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -23,9 +24,11 @@ const (
 )
 
 // reservationSet is what a node was last to be set to, and until when that is not asked again.
+// refused: the cloud did not do it.
 type reservationSet struct {
-	want  v1alpha1.CapacityReservation
-	until time.Time
+	want    v1alpha1.CapacityReservation
+	until   time.Time
+	refused bool
 }
 
 // isOutOfReservation reports whether the instance is set to a reservation, as far as the class
@@ -40,6 +43,9 @@ func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool 
 // leaveReservation has the instance started without its reservation. An error that another call
 // would get too is a notLeftError.
 func (s *Starter) leaveReservation(ctx context.Context, reserver provider.Reserver, node *corev1.Node) error {
+	if s.state.ReservationsHeld() {
+		return &notLeftError{errHeld}
+	}
 	err := reserver.SetReservation(ctx, string(InstanceOf(node)), v1alpha1.CapacityReservation{})
 	switch {
 	case err == nil:
@@ -57,6 +63,9 @@ func (s *Starter) leaveReservation(ctx context.Context, reserver provider.Reserv
 	}
 	return err
 }
+
+var errHeld = errors.New("the instance may not leave its capacity reservation, which has no room for it: " +
+	"the cloud has lately not allowed Stratos to set reservations")
 
 // notLeftError: the cloud does not let the instance start without its reservation.
 type notLeftError struct{ err error }
@@ -110,17 +119,19 @@ func (s *Starter) Reserves(node *corev1.Node, kind string,
 }
 
 // ForgetReservation takes in that the node is not standby: a start may take it out of its
-// reservation.
+// reservation. What the cloud refused to set it would refuse again.
 func (s *Starter) ForgetReservation(node v1alpha1.NodeName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.reserved, node)
+	if !s.reserved[node].refused {
+		delete(s.reserved, node)
+	}
 }
 
 // SetReservation has the instance of a standby node without claims use the reservations from its
 // next start on. It returns at once.
 func (s *Starter) SetReservation(node v1alpha1.NodeName, want v1alpha1.CapacityReservation) {
-	s.reservesAgain(node, want, lifecycle.ConsistencyWait)
+	s.reservesAgain(node, reservationSet{want: want}, lifecycle.ConsistencyWait)
 	s.mu.Lock()
 	if _, open := s.calls[node]; !open {
 		s.calls[node] = openCall{reserve: &want}
@@ -130,12 +141,13 @@ func (s *Starter) SetReservation(node v1alpha1.NodeName, want v1alpha1.CapacityR
 }
 
 // reservesAgain lets the node's reservation be set to the same again after so long.
-func (s *Starter) reservesAgain(node v1alpha1.NodeName, want v1alpha1.CapacityReservation, after time.Duration) {
+func (s *Starter) reservesAgain(node v1alpha1.NodeName, set reservationSet, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
 	maps.DeleteFunc(s.reserved, func(_ v1alpha1.NodeName, last reservationSet) bool { return !now.Before(last.until) })
-	s.reserved[node] = reservationSet{want, now.Add(after)}
+	set.until = now.Add(after)
+	s.reserved[node] = set
 }
 
 // setReservation sets what reservations the instance of a standby node uses, where no start has
@@ -155,7 +167,7 @@ func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, wa
 	err := reserver.SetReservation(ctx, string(InstanceOf(node)), want)
 	switch {
 	case err == nil:
-		s.reservesAgain(name, want, reservationSetFor)
+		s.reservesAgain(name, reservationSet{want: want}, reservationSetFor)
 		action, words := s.wordsOf(node, want)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), action, "%s",
 			words)
@@ -166,7 +178,7 @@ func (s *Starter) setReservation(ctx context.Context, name v1alpha1.NodeName, wa
 		s.log.Info("reservation will be set again", "node", name, "error", err.Error())
 		return
 	}
-	s.reservesAgain(name, want, reservationsHeldFor)
+	s.reservesAgain(name, reservationSet{want: want, refused: true}, reservationsHeldFor)
 	s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonReservationRefused), "Reserve", "%s",
 		err.Error())
 }

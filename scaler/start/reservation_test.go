@@ -11,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/provider"
 )
 
@@ -131,6 +133,32 @@ func TestAStartThatMayNotLeaveItsReservation(t *testing.T) {
 	})
 }
 
+// TestAReservationIsNotLeftForWhatIsNotThere: its zone is known to have none of the type On-Demand,
+// and there is no other type.
+func TestAReservationIsNotLeftForWhatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0,
+			func(c *v1alpha1.AWSNodeClass) { c.Spec.FallbackInstanceTypes, c.Status.InstanceTypes = nil, nil },
+			stopped("x1", "x", "a", 1))
+		r.state.MarkOfferingUnavailable(decide.Offering{Zone: "x", Type: "a"}, time.Now())
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a")
+	})
+}
+
+// TestAMissingPermissionIsAskedForOnce: also where the instances are set by hand, and each start
+// shows only then that they have to leave.
+func TestAMissingPermissionIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0,
+			func(c *v1alpha1.AWSNodeClass) { c.Spec.CapacityReservation, c.Status.CapacityReservation = nil, nil },
+			stopped("x1", "x", "a", 1), stopped("x2", "x", "a", 1))
+		r.notSet = func(string) error { return &provider.UnauthorizedError{Operation: "Modify", Reason: "no"} }
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as a", `set i-x1 to ""`, "start i-x2 as a")
+	})
+}
+
 // TestARetriedStartLeavesItsReservationOnce: the call that follows is repeated alone.
 func TestARetriedStartLeavesItsReservationOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,6 +199,10 @@ func TestReservationsOfStandbyNodes(t *testing.T) {
 		"the cloud has not said": {is: none, kind: "a",
 			change: func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation = nil }},
 		"ended, and nothing else allowed": {is: v1alpha1.CapacityReservation{ID: testReservation, Preference: "Only"}, kind: "a",
+			change: func(c *v1alpha1.AWSNodeClass) {
+				c.Spec.CapacityReservation.Preference, c.Status.CapacityReservation.Ended = "Only", true
+			}},
+		"ended, nothing else allowed, and never set to it": {is: none, kind: "a",
 			change: func(c *v1alpha1.AWSNodeClass) {
 				c.Spec.CapacityReservation.Preference, c.Status.CapacityReservation.Ended = "Only", true
 			}},
@@ -244,7 +276,7 @@ func TestReservationsWithoutAPermission(t *testing.T) {
 	})
 }
 
-// TestARefusedReservationIsLeftAlone for 5 minutes.
+// TestARefusedReservationIsLeftAlone for 5 minutes, whatever starts there are.
 func TestARefusedReservationIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := v1alpha1.CapacityReservation{ID: testReservation}
@@ -256,12 +288,35 @@ func TestARefusedReservationIsLeftAlone(t *testing.T) {
 		r.run(func() {
 			r.starter.SetReservation("x1", id)
 			<-time.After(4 * time.Minute)
+			r.starter.ForgetReservation("x1") // a start was refused meanwhile
 			got = append(got, due())
 			<-time.After(2 * time.Minute)
 			got = append(got, due())
 		})
 		if !slices.Equal(got, []bool{false, true}) {
 			t.Errorf("due after 4 and 6 minutes: %v", got)
+		}
+	})
+}
+
+// TestAStartRefusedToTheOnlyTypeWithAReservation: an instance that has a reservation as what it is,
+// and may not run without, becomes no other type, so that its node is at fault.
+func TestAStartRefusedToTheOnlyTypeWithAReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := v1alpha1.CapacityReservation{ID: testReservation, Preference: v1alpha1.ReservationOnly}
+		r := newReserving(t, only, 1, func(c *v1alpha1.AWSNodeClass) { c.Status.CapacityReservation.InstanceType = "b" },
+			stopped("x1", "x", "b", 1))
+		r.noStart = func(string, string) error {
+			return &provider.InvalidConfigError{Field: "instance", Reason: "the type needs ENA"}
+		}
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want("start i-x1 as b")
+		n := &corev1.Node{}
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "x1"}, n); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Annotations[v1alpha1.AnnotationStartFailures]; got != "1" {
+			t.Errorf("the start counts %q times against the node, want once", got)
 		}
 	})
 }

@@ -467,8 +467,8 @@ func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decid
 	if o.Reservation != "" {
 		s.state.MarkOfferingUnavailable(o, s.now())
 	} // else the instance is set to one that its class does without
-	after, _, leaves := s.state.StartOffering(node)
-	if !leaves {
+	after, until, leaves := s.state.StartOffering(node)
+	if !leaves || !until.IsZero() { // or the cloud is known to have none On-Demand either
 		return o, err
 	}
 	if err := s.leaveReservation(ctx, reserver, node); err != nil {

@@ -79,11 +79,12 @@ func isStopping(err error) bool {
 }
 
 // startsAsFallback reports whether the node is started as another type than its first one, by a
-// change for this start or one before.
+// change for this start or one before. One that is bound to a reservation of its type can be no
+// other, and without a failed start that counts it would be started without end.
 func (s *Starter) startsAsFallback(node *corev1.Node) bool {
 	types := s.state.TypesOf(v1alpha1.NodeName(node.Name))
 	return node.Annotations[v1alpha1.AnnotationInstanceType] != "" ||
-		slices.Index(types, node.Labels[corev1.LabelInstanceTypeStable]) > 0
+		slices.Index(types, node.Labels[corev1.LabelInstanceTypeStable]) > 0 && !s.state.IsBoundToReservation(node)
 }
 
 // changedTo is the type that this process has made the instance for the start under way: a start
