@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,10 @@ const (
 	// Types of the size of four: of other the cloud has none in zone A, of none it has none at all.
 	other = "other"
 	none  = "none"
+
+	// lookAgain is when a pod that Stratos has looked at is looked at again at the latest: nothing here
+	// takes so long.
+	lookAgain = time.Minute
 )
 
 // dryRow is a burst in a pool of its own, while the cloud has not all types of the pool. On each
@@ -161,7 +166,11 @@ func playDry(t *testing.T, r *framework.Rig, rows []dryRow, beside []*corev1.Pod
 			all = append(all, row.pods...)
 		}
 	}
+	began := time.Now()
 	started := typesOf(t, r, burst(t, r, all))
+	if took := time.Since(began); took > lookAgain {
+		t.Errorf("the pods were bound within %s: some waited until they were looked at again", took)
+	}
 	for _, row := range rows {
 		row.check(t, r, started[row.pool.kind])
 	}
