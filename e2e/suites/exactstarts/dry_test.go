@@ -37,7 +37,8 @@ type dryRow struct {
 	room     int32
 	fallback []string
 	pods     []*corev1.Pod
-	// dry are the offerings without capacity, by the zones where the pool has nodes.
+	// dry are the offerings without capacity, by the zones where the pool has nodes. A start is tried
+	// in the first of them first.
 	dry func(zones []string) []fake.Capacity
 	// as are the types that nodes are started as, and how many nodes the burst takes of each.
 	as map[string]int
@@ -68,7 +69,9 @@ func dryRows() []dryRow {
 	rows := []dryRow{
 		{
 			pool: pool{"one-zone", 9, 10}, fallback: []string{four}, pods: wide(4),
-			dry: func([]string) []fake.Capacity { return []fake.Capacity{{Zone: zoneA, Type: family + "one-zone"}} },
+			dry: func(zones []string) []fake.Capacity {
+				return []fake.Capacity{{Zone: zones[0], Type: family + "one-zone"}}
+			},
 			as:  map[string]int{"one-zone": 4},
 			why: "one pod to a node, and the other zones have so many nodes that no type is to be changed",
 		},
@@ -181,11 +184,14 @@ func dryUp(t *testing.T, r *framework.Rig, rows []dryRow) {
 	t.Helper()
 	var limits []fake.Capacity
 	for _, row := range rows {
-		zones := map[string]bool{}
-		for _, view := range assert.PoolInstances(t, r, row.pool.kind) {
-			zones[view.Zone] = true
+		var zones []string
+		nodes := assert.PoolNodes(t, r, row.pool.kind)
+		for _, name := range slices.Sorted(maps.Keys(nodes)) { // of nodes that are alike, the first by name starts
+			if zone := nodes[name].Labels[corev1.LabelTopologyZone]; !slices.Contains(zones, zone) {
+				zones = append(zones, zone)
+			}
 		}
-		limits = append(limits, row.dry(slices.Sorted(maps.Keys(zones)))...)
+		limits = append(limits, row.dry(zones)...)
 	}
 	if err := r.Cloud.SetCapacity(t.Context(), limits); err != nil {
 		t.Fatal(err)
@@ -199,8 +205,19 @@ func (d dryRow) check(t *testing.T, r *framework.Rig, started map[string]int) {
 	if !maps.Equal(started, d.as) {
 		t.Errorf("nodes of pool %s were started as %v, want %v: %s", d.pool.kind, started, d.as, d.why)
 	}
-	if n := len(assert.PoolInstances(t, r, d.pool.kind)) - int(d.pool.size); n != d.launches {
+	instances := assert.PoolInstances(t, r, d.pool.kind)
+	if n := len(instances) - int(d.pool.size); n != d.launches {
 		t.Errorf("%d instances of pool %s were launched, want %d: %s", n, d.pool.kind, d.launches, d.why)
+	}
+	calls, err := r.Cloud.Calls(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(calls, func(c fake.Call) bool {
+		_, ours := instances[c.Instance]
+		return ours && c.Op == fake.OpStart && c.Err != ""
+	}) {
+		t.Errorf("no start in pool %s was refused, so this shows nothing", d.pool.kind)
 	}
 	if len(d.as) > 0 {
 		return
