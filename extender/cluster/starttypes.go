@@ -162,6 +162,30 @@ func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 	s.retype(now)
 }
 
+// StartsDespiteBackoff reports whether the standby node starts as another type than the one that it
+// is, and backs off for no more than that the cloud refuses to start it as that.
+func (s *State) StartsDespiteBackoff(name v1alpha1.NodeName) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.nodes[name]
+	return e != nil && e.object != nil && s.refusedAsItIs(e)
+}
+
+// refusedAsItIs is StartsDespiteBackoff. The caller holds mu.
+func (s *State) refusedAsItIs(e *nodeInfo) bool {
+	return e.base.ChangesType &&
+		s.types.refused[v1alpha1.NodeName(e.object.Name)][e.object.Labels[corev1.LabelInstanceTypeStable]]
+}
+
+// endBackoffAsItIs lets a node get claims that starts as another type, and was refused as what it
+// is. The caller holds mu.
+func (s *State) endBackoffAsItIs(e *nodeInfo) {
+	if s.refusedAsItIs(e) {
+		e.base.UnavailableUntil = time.Time{}
+		s.claims.EndBackoff(e.base.Name)
+	}
+}
+
 // BlameType takes in that the node's kubelet never reported after a start as the fallback type.
 func (s *State) BlameType(node v1alpha1.NodeName, kind string) {
 	now := s.now()
