@@ -45,8 +45,10 @@ func TestDemandIsLookedAtWhenANodeIsStandby(t *testing.T) {
 		c.Demand.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}, v1alpha1.PoolName(pool))
 	}
 	c.LookAgainInDemand("p")
-	want := []reconcile.Request{{NamespacedName: podKey{Namespace: "n", Name: "a"}}, {NamespacedName: podKey{Namespace: "n", Name: "b"}}}
-	if !slices.Equal(queue.later, want) {
+	of := func(name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: podKey{Namespace: "n", Name: name}}
+	}
+	if want := []reconcile.Request{of("a"), of("b")}; !slices.Equal(queue.later, want) {
 		t.Errorf("%v are looked at, want %v", queue.later, want)
 	}
 }

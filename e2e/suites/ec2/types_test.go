@@ -72,7 +72,8 @@ func TestFallbackTypes(t *testing.T) {
 func leftOutAfterRefusals(t *testing.T, r *framework.Rig, pool *v1alpha1.NodePool, class *v1alpha1.AWSNodeClass) {
 	t.Helper()
 	const failing, other = "m6i.large", "m6i.xlarge"
-	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultInvalidConfig, Op: fake.OpStart, Type: failing, Count: typedNodes - 1})
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultInvalidConfig, Op: fake.OpStart, Type: failing,
+		Count: typedNodes - 1})
 	first := framework.Pod("first", "cpu", "1500m")
 	assert.Create(t, r, first)
 	assert.AwaitRunning(t, r, first)
