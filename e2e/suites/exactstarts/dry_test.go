@@ -24,9 +24,9 @@ const (
 	other = "other"
 	none  = "none"
 
-	// lookAgain is when a pod that Stratos has looked at is looked at again at the latest: nothing here
-	// takes so long.
-	lookAgain = time.Minute
+	// checkAgain is how soon Stratos checks a pending pod again without any event: nothing here takes so
+	// long.
+	checkAgain = time.Minute
 )
 
 // dryRow is a burst in a pool of its own, while the cloud has not all types of the pool. On each
@@ -156,8 +156,8 @@ func withFallbackTypes(rows []dryRow) func(*v1alpha1.NodePool, *v1alpha1.AWSNode
 	}
 }
 
-// playDry takes the capacity of the rows' dry offerings away and plays their bursts at once, beside
-// that of the other pods. It checks the rows, and returns what was started: see typesOf.
+// playDry takes the capacity of the rows' dry offerings away and plays their bursts at once, with
+// the other pods. It checks the rows, and returns what was started: see typesOf.
 func playDry(t *testing.T, r *framework.Rig, rows []dryRow, beside []*corev1.Pod) map[string]map[string]int {
 	t.Helper()
 	dryUp(t, r, rows)
@@ -171,8 +171,8 @@ func playDry(t *testing.T, r *framework.Rig, rows []dryRow, beside []*corev1.Pod
 	}
 	began := time.Now()
 	started := typesOf(t, r, burst(t, r, all))
-	if took := time.Since(began); took > lookAgain {
-		t.Errorf("the pods were bound within %s: some waited until they were looked at again", took)
+	if took := time.Since(began); took > checkAgain {
+		t.Errorf("the pods were bound within %s: some waited until they were checked again", took)
 	}
 	for _, row := range rows {
 		row.check(t, r, started[row.pool.kind])
