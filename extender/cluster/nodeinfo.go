@@ -153,6 +153,7 @@ func (s *State) rebuildFromNode(e *nodeInfo) {
 	object, changes := s.asStarted(e.object, pool)
 	e.base = decide.NodeOf(object, pool, s.daemons...)
 	e.base.ChangesType, e.isForeseen = changes, object != e.object
+	s.endBackoffAsItIs(e)
 	s.reserve(e.base, pool)
 	s.rebuildFromPods(e)
 }

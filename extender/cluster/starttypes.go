@@ -21,7 +21,11 @@ type startTypes struct {
 	// heldUntil is when types may be changed again: the cloud did not allow Stratos to; zero where
 	// nothing is known against it.
 	heldUntil time.Time
-	// records are of fallback types whose starts failed.
+	// records are of fallback types whose starts failed. Each replica counts the refusals of the starts
+	// that it asked for, and goes by its own count and by the status, which the leader writes by its
+	// own. So what one replica has counted holds for its starts at once, for the others and for
+	// launches once it leads, and is counted anew after its end: at most mostRefusals more calls for
+	// each process. To share the count would take a write to the API server for each refusal.
 	records map[classType]*typeRecord
 	// least is the smallest allocatable that a node of a class and type is known to have. It is empty
 	// where a Node has changed since.
@@ -160,6 +164,30 @@ func (s *State) RefuseType(node v1alpha1.NodeName, kind string) {
 		}
 	}
 	s.retype(now)
+}
+
+// StartsDespiteBackoff reports whether the standby node starts as another type than the one that it
+// is, and backs off for no more than that the cloud refuses to start it as that.
+func (s *State) StartsDespiteBackoff(name v1alpha1.NodeName) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.nodes[name]
+	return e != nil && e.object != nil && s.refusedAsItIs(e)
+}
+
+// refusedAsItIs is StartsDespiteBackoff. The caller holds mu.
+func (s *State) refusedAsItIs(e *nodeInfo) bool {
+	return e.base.ChangesType &&
+		s.types.refused[v1alpha1.NodeName(e.object.Name)][e.object.Labels[corev1.LabelInstanceTypeStable]]
+}
+
+// endBackoffAsItIs lets a node get claims that starts as another type, and was refused as what it
+// is. The caller holds mu.
+func (s *State) endBackoffAsItIs(e *nodeInfo) {
+	if s.refusedAsItIs(e) {
+		e.base.UnavailableUntil = time.Time{}
+		s.claims.EndBackoff(e.base.Name)
+	}
 }
 
 // BlameType takes in that the node's kubelet never reported after a start as the fallback type.

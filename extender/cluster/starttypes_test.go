@@ -278,6 +278,52 @@ func TestANodeOfATypeThatIsLeftOut(t *testing.T) {
 	}
 }
 
+// TestRefusalsThatAnotherReplicaMeets: each replica counts those of the starts that it asks for, and
+// leaves the type out of its own at the third. The status, which the leader writes by what it has
+// counted, holds for all of them, and for the next leader.
+func TestRefusalsThatAnotherReplicaMeets(t *testing.T) {
+	replica := func() *typedView {
+		v := newTypedView()
+		v.dry("a")
+		for _, name := range []string{"n1", "n2", "n3", "n4"} {
+			v.SetNode(poolNode(name, v1alpha1.StateStandby, inZ("a")))
+		}
+		return v
+	}
+	leader, other := replica(), replica()
+	sees := func(when string, ofLeader, ofOther string) {
+		t.Helper()
+		if got := leader.sees("n4"); got != ofLeader {
+			t.Errorf("%s: the leader sees a node as %s, want %s", when, got, ofLeader)
+		}
+		if got := other.sees("n4"); got != ofOther {
+			t.Errorf("%s: the other replica sees a node as %s, want %s", when, got, ofOther)
+		}
+	}
+	for _, name := range []v1alpha1.NodeName{"n1", "n2", "n3"} {
+		other.RefuseType(name, "b")
+	}
+	leader.RefuseType("n1", "b")
+	sees("refused to the other replica", "b", "c")
+	if failed := leader.FailedTypes("k", 0); len(failed) != 0 {
+		t.Errorf("the leader writes into the status that %v failed, of which it knows nothing", failed)
+	}
+	failed := other.FailedTypes("k", 0)
+	if failed["b"] == "" {
+		t.Errorf("when the other replica leads it writes %v, want that b failed", failed)
+	}
+	class := typedClass("a", "b", "c")
+	class.Status.InstanceTypes[1] = v1alpha1.InstanceTypeStatus{Type: "b", Failed: true, Reason: failed["b"]}
+	leader.SetNodeClass(class)
+	other.SetNodeClass(class)
+	sees("written into the status", "c", "c")
+
+	leader = replica() // of the next process, which has counted nothing
+	sees("a process that knows no status", "b", "c")
+	leader.SetNodeClass(class)
+	sees("a process that reads the status", "c", "c")
+}
+
 // TestLaunchesSayWhatIsOut: an instance that was launched as a type says that those before it in
 // the list were not to be had in its zone.
 func TestLaunchesSayWhatIsOut(t *testing.T) {

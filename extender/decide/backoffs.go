@@ -17,6 +17,9 @@ func (l *Claims) BackOffNode(node v1alpha1.NodeName, until time.Time) {
 	l.backingOff[node] = until
 }
 
+// EndBackoff ends what BackOffNode began.
+func (l *Claims) EndBackoff(node v1alpha1.NodeName) { delete(l.backingOff, node) }
+
 // OwnerBackoff returns why no node may be started for the pod, and until when; "" where one may.
 // Unlike a node that backs off, this holds the pod itself back: an instance launched for it would
 // be another start for nothing.

@@ -128,18 +128,33 @@ func NodeOf(node *corev1.Node, pool *v1alpha1.NodePool, daemons ...*fit.Daemon) 
 // that is more than what it says now, because a kubelet reports 0 of each until the device plugin
 // is back. Of the rest it may have less since, as another type.
 func allocatable(node *corev1.Node) corev1.ResourceList {
-	recorded, err := v1alpha1.ParseResources(node.Annotations[v1alpha1.AnnotationAllocatableAtStop])
-	if err != nil || len(recorded) == 0 || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
+	recorded, isRecorded := recordedAtStop(node)
+	if !isRecorded || len(recorded) == 0 {
 		return node.Status.Allocatable
 	}
 	for name, quantity := range node.Status.Allocatable {
 		before, ok := recorded[name]
-		if isDevice := strings.Contains(string(name), "/"); !ok || !isDevice || before.Cmp(quantity) < 0 {
+		if !ok || !IsDevice(name) || before.Cmp(quantity) < 0 {
 			recorded[name] = quantity
 		}
 	}
 	return recorded
 }
+
+// recordedAtStop is what a node that does not run offered at its last stop, where that is recorded:
+// of devices alone once its instance became another type.
+func recordedAtStop(node *corev1.Node) (recorded corev1.ResourceList, isRecorded bool) {
+	text, isRecorded := node.Annotations[v1alpha1.AnnotationAllocatableAtStop]
+	if !isRecorded || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
+		return nil, false
+	}
+	recorded, err := v1alpha1.ParseResources(text)
+	return recorded, err == nil // else it was not written by us
+}
+
+// IsDevice reports whether a device plugin offers the resource. The kubelet may reserve a little
+// more or less cpu, memory and disk than before. Devices come whole.
+func IsDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
 // taintsAfterStart leaves out the taints that go before the node is running: the system's own,
 // those of agents that are down with the node, and the pool's startup taints.

@@ -90,13 +90,9 @@ func (l *Claims) ReleaseMisfits(n *Node) []Claim {
 // longer where its instance became another type and has not run since. What was recorded at its
 // stop is of devices alone then.
 func ReportsItsType(node *corev1.Node) bool {
-	text, isRecorded := node.Annotations[v1alpha1.AnnotationAllocatableAtStop]
-	if !isRecorded || v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) == v1alpha1.StateRunning {
-		return true
-	}
-	recorded, err := v1alpha1.ParseResources(text)
+	recorded, isRecorded := recordedAtStop(node)
 	_, isWhole := recorded[corev1.ResourceCPU]
-	return err != nil || isWhole
+	return !isRecorded || isWhole
 }
 
 // Least lowers what is known to be allocatable on nodes of one type to what the Node has. A Node

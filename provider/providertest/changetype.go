@@ -8,14 +8,9 @@ import (
 )
 
 // typeChanger is the provider as one that changes types; nil where the subject has no other type.
-// The two have to agree: a provider that loses the method, for example in a wrapper, fails here.
 func typeChanger(t *testing.T, s Subject) provider.TypeChanger {
 	t.Helper()
-	changer, can := s.Provider.(provider.TypeChanger)
-	if can != (s.OtherType != "") {
-		t.Fatalf("the provider is a TypeChanger: %v, and the other type of the subject is %q", can, s.OtherType)
-	}
-	return changer
+	return capability[provider.TypeChanger](t, s, s.OtherType != "")
 }
 
 // standby launches an instance and stops it.

@@ -1,21 +1,28 @@
 package providertest
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// reserver is the provider as one that sets reservations; nil where the cloud has none. The two
-// have to agree: a provider that loses the method, for example in a wrapper, fails here.
+// reserver is the provider as one that sets reservations; nil where the cloud has none.
 func reserver(t *testing.T, s Subject) provider.Reserver {
 	t.Helper()
-	r, can := s.Provider.(provider.Reserver)
-	if can != s.Reserves {
-		t.Fatalf("the provider is a Reserver: %v, and the subject says %v", can, s.Reserves)
+	return capability[provider.Reserver](t, s, s.Reserves)
+}
+
+// capability is the provider as one that can more than each has to; nil where it cannot. The subject
+// says which: a provider that loses the method, for example in a wrapper, fails here.
+func capability[T any](t *testing.T, s Subject, wanted bool) T {
+	t.Helper()
+	c, can := s.Provider.(T)
+	if can != wanted {
+		t.Fatalf("the provider is a %v: %t, and the subject says %t", reflect.TypeFor[T](), can, wanted)
 	}
-	return r
+	return c
 }
 
 func checkReservation(t *testing.T, s Subject, id v1alpha1.InstanceID, want v1alpha1.CapacityReservation) {

@@ -314,7 +314,7 @@ func (s *Starter) startStandby(ctx context.Context, node *corev1.Node, asked Tri
 		s.state.StartFailed(name) // claimed before another node of its zone and type was refused
 		return nil
 	}
-	if until := decide.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) {
+	if until := decide.NodeOf(node, nil).UnavailableUntil; s.now().Before(until) && !s.state.StartsDespiteBackoff(name) {
 		s.releaseClaims(name, until, "it backs off after a failed start")
 		return nil
 	}

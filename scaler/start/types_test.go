@@ -494,3 +494,39 @@ func TestANodeThatStartsDoesNotReturn(t *testing.T) {
 		r.is("x1", v1alpha1.StateStarting, "b")
 	})
 }
+
+// TestATypeThatMayBeHadAgainEndsABackoff: a node backs off when the cloud refuses to start it as the
+// only type that may be had. It starts as another one as soon as the cloud has that, as a node
+// does whose class names one type.
+func TestATypeThatMayBeHadAgainEndsABackoff(t *testing.T) {
+	for name, c := range map[string]struct {
+		others []string
+		calls  []string
+	}{
+		"one type": {calls: []string{"start i-x1 as a", "start i-x1 as a"}},
+		"the other type is refused": {others: []string{"b"}, calls: []string{"start i-x1 as a", "change i-x1 to b",
+			"start i-x1 as b", "change i-x1 to a", "start i-x1 as a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newTyped(t, stopped("x1", "x", "a", 1))
+				r.state.SetNodeClass(classOf("a", c.others...))
+				r.dry["x/a"] = true
+				r.noStart = func(_, kind string) error {
+					if kind == "b" {
+						return &provider.InvalidConfigError{Field: "instance", Reason: "not this type"}
+					}
+					return nil
+				}
+				r.run(func() {
+					r.askFor(20 * time.Second)
+					r.dry["x/a"] = false
+					r.state.MarkOfferingAvailable(decide.Offering{Zone: "x", Type: "a"}) // another node has started
+					r.state.ExpireBackoffs(time.Now())
+					r.askFor(20 * time.Second)
+				})
+				r.want(c.calls...)
+			})
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/decide"
 )
 
 // keepSeen carries over what was seen of the node in this warm-up where it is adopted once more,
@@ -77,7 +78,7 @@ func raiseAllocatable(n, is *corev1.Node) {
 	}
 	most := n.Status.Allocatable.DeepCopy()
 	for name, quantity := range recorded {
-		if now, ok := most[name]; isDevice(name) && (!ok || now.Cmp(quantity) < 0) {
+		if now, ok := most[name]; decide.IsDevice(name) && (!ok || now.Cmp(quantity) < 0) {
 			if most == nil {
 				most = corev1.ResourceList{}
 			}
@@ -93,13 +94,9 @@ func recordDevicesAlone(is *corev1.Node) {
 	if err != nil || len(recorded) == 0 {
 		return
 	}
-	maps.DeleteFunc(recorded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !isDevice(name) })
+	maps.DeleteFunc(recorded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !decide.IsDevice(name) })
 	is.Annotations[v1alpha1.AnnotationAllocatableAtStop] = v1alpha1.FormatResources(recorded)
 }
-
-// isDevice reports whether a device plugin offers the resource. The kubelet may reserve a little
-// more or less cpu, memory and disk than before. Devices come whole.
-func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
 // MissingDevices lists the devices of which the node offers less than was recorded, sorted, as "4
 // of 8 nvidia.com/gpu".
@@ -110,7 +107,7 @@ func MissingDevices(n *corev1.Node) []string {
 	}
 	var out []string
 	for name, quantity := range recorded {
-		if now := n.Status.Allocatable[name]; isDevice(name) && now.Cmp(quantity) < 0 {
+		if now := n.Status.Allocatable[name]; decide.IsDevice(name) && now.Cmp(quantity) < 0 {
 			out = append(out, fmt.Sprintf("%s of %s %s", now.String(), quantity.String(), name))
 		}
 	}

@@ -1,6 +1,8 @@
 package ec2
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/stratos-sh/stratos/e2e/framework/assert"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/provider/aws/ec2test"
+	"github.com/stratos-sh/stratos/provider/fake"
 	"github.com/stratos-sh/stratos/provider/simcloud"
 )
 
@@ -48,6 +51,7 @@ func TestFallbackTypes(t *testing.T) {
 	assert.AwaitAllStandby(t, r, pool.Name, typedNodes)
 	checkTypes(t, r, pool.Name, "m6i.large")
 
+	leftOutAfterRefusals(t, r, pool, class)
 	assert.Change(t, r, class, func(c *v1alpha1.AWSNodeClass) { c.Spec.FallbackInstanceTypes = []string{"m6i.xlarge"} })
 	assert.AwaitNodes(t, r, pool.Name, "standby as m6i.xlarge", func(nodes map[string]*corev1.Node) bool {
 		for _, n := range nodes {
@@ -59,6 +63,48 @@ func TestFallbackTypes(t *testing.T) {
 	})
 	checkTypes(t, r, pool.Name, "m6i.xlarge")
 	checkRefusals(t, r)
+}
+
+// leftOutAfterRefusals: EC2 refuses three nodes to start as the fallback type that they are. The
+// fourth serves the pod, as it is, and the class leaves the type out. The spec changes, and the
+// type is used again, though not on the three until their next stop: they start as the other one,
+// without waiting for their backoff to end.
+func leftOutAfterRefusals(t *testing.T, r *framework.Rig, pool *v1alpha1.NodePool, class *v1alpha1.AWSNodeClass) {
+	t.Helper()
+	const failing, other = "m6i.large", "m6i.xlarge"
+	assert.AddFault(t, r, fake.Fault{Kind: fake.FaultInvalidConfig, Op: fake.OpStart, Type: failing,
+		Count: typedNodes - 1})
+	first := framework.Pod("first", "cpu", "1500m")
+	assert.Create(t, r, first)
+	assert.AwaitRunning(t, r, first)
+	// The class is looked at every 5 minutes, and when a pool of it changes.
+	assert.ChangePool(t, r, pool.Name, func(s *v1alpha1.NodePoolSpec) { s.Weight = new(int32(11)) })
+	is := func(what string, usable bool, condition metav1.ConditionStatus) *metav1.Condition {
+		now := assert.AwaitObject(t, r, class, what, func(c *v1alpha1.AWSNodeClass) bool {
+			return slices.ContainsFunc(c.Status.InstanceTypes, func(s v1alpha1.InstanceTypeStatus) bool {
+				return s.Type == failing && s.Usable == usable && s.Failed == !usable &&
+					strings.Contains(s.Reason, "refused 3 starts") == !usable
+			}) && meta.IsStatusConditionPresentAndEqual(c.Status.Conditions, v1alpha1.ConditionInstanceTypesUsable, condition)
+		})
+		return meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionInstanceTypesUsable)
+	}
+	if c := is("refused type left out", false, metav1.ConditionFalse); !strings.Contains(c.Message, failing) {
+		t.Errorf("condition %+v, want %s left out", c, failing)
+	}
+	assert.Change(t, r, class, func(c *v1alpha1.AWSNodeClass) { c.Spec.FallbackInstanceTypes = []string{failing, other} })
+	is("used again after a change of the spec", true, metav1.ConditionTrue)
+	pods := append(framework.Pods(typedNodes-1, "later", "cpu", "1500m"), first)
+	assert.Create(t, r, assert.Objects(pods[:typedNodes-1])...)
+	assert.AwaitRunning(t, r, pods...)
+	kinds := map[string]int{}
+	for _, n := range assert.PoolNodes(t, r, pool.Name) {
+		kinds[n.Labels[corev1.LabelInstanceTypeStable]]++
+	}
+	if want := map[string]int{failing: 1, other: typedNodes - 1}; !maps.Equal(kinds, want) {
+		t.Errorf("nodes are of the types %v, want %v", kinds, want)
+	}
+	assert.Remove(t, r, assert.Objects(pods)...)
+	assert.AwaitAllStandby(t, r, pool.Name, typedNodes)
 }
 
 // checkLeftOut: the class is Ready, and says that a type with less memory is left out.
