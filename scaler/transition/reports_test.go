@@ -218,3 +218,20 @@ func TestWhatWasRecordedIsOfTheTypeBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestAStartWritesItsTypeWhateverTheCacheShows: the sweep has mended the type since the cache was
+// filled, which still shows the intent of the start before.
+func TestAStartWritesItsTypeWhateverTheCacheShows(t *testing.T) {
+	cached := apply(t, registered(), Warmup(registered(), template()))
+	cached = apply(t, cached, Standby(cached, template(), true, ""))
+	cached = apply(t, cached, OfType(cached, "b"))
+	live := apply(t, cached, Mended(cached, template(), "a"))
+	if live.Labels[corev1.LabelInstanceTypeStable] != "a" {
+		t.Fatalf("labels of a mended Node: %v", live.Labels)
+	}
+	starting := apply(t, live, Starting(cached, nil, nil, "b", epoch()))
+	if starting.Annotations[v1alpha1.AnnotationInstanceType] != "b" ||
+		starting.Labels[corev1.LabelInstanceTypeStable] != "b" || starting.Labels[corev1.LabelInstanceType] != "b" {
+		t.Errorf("a start as b wrote labels %v, annotations %v", starting.Labels, starting.Annotations)
+	}
+}

@@ -171,7 +171,20 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as str
 	// than itself.
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
-	return patchFromTo(n, is)
+	if as == "" {
+		return patchFromTo(n, is)
+	}
+	return patchFromTo(withoutType(n), is)
+}
+
+// withoutType has a patch write the type also where the cache shows it already: the Node may say
+// another one since.
+func withoutType(n *corev1.Node) *corev1.Node {
+	was := n.DeepCopy()
+	delete(was.Annotations, v1alpha1.AnnotationInstanceType)
+	delete(was.Labels, corev1.LabelInstanceType)
+	delete(was.Labels, corev1.LabelInstanceTypeStable)
+	return was
 }
 
 // Claims publishes which pods have claims on the node.
