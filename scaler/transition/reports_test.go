@@ -229,9 +229,11 @@ func TestAStartWritesItsTypeWhateverTheCacheShows(t *testing.T) {
 	if live.Labels[corev1.LabelInstanceTypeStable] != "a" {
 		t.Fatalf("labels of a mended Node: %v", live.Labels)
 	}
-	starting := apply(t, live, Starting(cached, nil, nil, "b", epoch()))
-	if starting.Annotations[v1alpha1.AnnotationInstanceType] != "b" ||
-		starting.Labels[corev1.LabelInstanceTypeStable] != "b" || starting.Labels[corev1.LabelInstanceType] != "b" {
-		t.Errorf("a start as b wrote labels %v, annotations %v", starting.Labels, starting.Annotations)
+	for _, as := range []string{"b", ""} { // "": the type that the Node is to become already
+		starting := apply(t, live, Starting(cached, nil, nil, as, epoch()))
+		if starting.Annotations[v1alpha1.AnnotationInstanceType] != "b" ||
+			starting.Labels[corev1.LabelInstanceTypeStable] != "b" || starting.Labels[corev1.LabelInstanceType] != "b" {
+			t.Errorf("a start as %q wrote labels %v, annotations %v", as, starting.Labels, starting.Annotations)
+		}
 	}
 }

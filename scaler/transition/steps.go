@@ -171,14 +171,14 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as str
 	// than itself.
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
-	if as == "" {
-		return patchFromTo(n, is)
+	if is.Annotations[v1alpha1.AnnotationInstanceType] != "" {
+		n = withoutType(n)
 	}
-	return patchFromTo(withoutType(n), is)
+	return patchFromTo(n, is)
 }
 
-// withoutType has a patch write the type also where the cache shows it already: the Node may say
-// another one since.
+// withoutType has a patch write the type that a start is to make the instance also where the cache
+// shows it already, from a start before: a sweep may have mended it since.
 func withoutType(n *corev1.Node) *corev1.Node {
 	was := n.DeepCopy()
 	delete(was.Annotations, v1alpha1.AnnotationInstanceType)
