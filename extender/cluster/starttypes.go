@@ -21,11 +21,12 @@ type startTypes struct {
 	// heldUntil is when types may be changed again: the cloud did not allow Stratos to; zero where
 	// nothing is known against it.
 	heldUntil time.Time
-	// records are of fallback types whose starts failed. Each replica counts the refusals of the starts
-	// that it asked for, and goes by its own count and by the status, which the leader writes by its
-	// own. So what one replica has counted holds for its starts at once, for the others and for
-	// launches once it leads, and is counted anew after its end: at most mostRefusals more calls for
-	// each process. To share the count would take a write to the API server for each refusal.
+	// records are of fallback types whose starts failed. Each replica counts the refusals of the
+	// starts that it asked for, and goes by its own count and by the status, which the leader
+	// writes by its own. So what one replica has counted holds for its starts at once, for the
+	// others and for launches once it leads, and is counted anew after its end: at most
+	// mostRefusals more calls for each process. To share the count would take a write to the API
+	// server for each refusal.
 	records map[classType]*typeRecord
 	// least is the smallest allocatable that a node of a class and type is known to have. It is empty
 	// where a Node has changed since.

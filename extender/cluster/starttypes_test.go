@@ -278,9 +278,9 @@ func TestANodeOfATypeThatIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatAnotherReplicaMeets: each replica counts those of the starts that it asks for, and
-// leaves the type out of its own at the third. The status, which the leader writes by what it has
-// counted, holds for all of them, and for the next leader.
+// TestRefusalsThatAnotherReplicaMeets: each replica counts those of the starts that it asks for,
+// and leaves the type out of its own at the third. The status, which the leader writes by what it
+// has counted, holds for all of them, and for the next leader.
 func TestRefusalsThatAnotherReplicaMeets(t *testing.T) {
 	replica := func() *typedView {
 		v := newTypedView()

@@ -53,7 +53,9 @@ type loneRefusal struct {
 	err   error
 }
 
-func newLoneRefusals() *loneRefusals { return &loneRefusals{of: map[string]loneRefusal{}, turn: make(chan struct{}, 1)} }
+func newLoneRefusals() *loneRefusals {
+	return &loneRefusals{of: map[string]loneRefusal{}, turn: make(chan struct{}, 1)}
+}
 
 func (l *loneRefusals) add(offering string, err error, now time.Time) {
 	l.mu.Lock()
@@ -126,7 +128,7 @@ func (s *search) run(ctx context.Context, ids []string, err error) {
 	case s.lone.turn <- struct{}{}:
 		defer func() { <-s.lone.turn }()
 	case <-ctx.Done():
-		return // nobody waits for the instances any more
+		return // no caller waits for the instances any more
 	}
 	s.bisect(ctx, ids, err)
 	for len(s.untried) > 0 {
@@ -238,8 +240,8 @@ func (s *search) isSuspect(id string) bool {
 	return !s.probed[o] && s.lone.isSuspect(o, time.Now())
 }
 
-// bySuspects tries a single instance of each offering that another was refused alone of lately: as a
-// rule they are what the refusal was about, and all others start by one call.
+// bySuspects tries a single instance of each offering that another was refused alone of lately: as
+// a rule they are what the refusal was about, and all others start by one call.
 func (s *search) bySuspects(ctx context.Context, ids []string) {
 	for _, id := range ids {
 		if !s.isSuspect(id) {

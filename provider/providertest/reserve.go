@@ -14,8 +14,8 @@ func reserver(t *testing.T, s Subject) provider.Reserver {
 	return capability[provider.Reserver](t, s, s.Reserves)
 }
 
-// capability is the provider as one that can more than each has to; nil where it cannot. The subject
-// says which: a provider that loses the method, for example in a wrapper, fails here.
+// capability is the provider as one that can more than each has to; nil where it cannot. The
+// subject says which: a provider that loses the method, for example in a wrapper, fails here.
 func capability[T any](t *testing.T, s Subject, wanted bool) T {
 	t.Helper()
 	c, can := s.Provider.(T)

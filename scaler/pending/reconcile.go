@@ -440,9 +440,9 @@ func (c *Reconciler) LookAgainIfNominated(ended []decide.Claim) {
 	c.lookAgainIf(ended, func(pod *corev1.Pod) bool { return decide.OwnNomination(pod) != "" })
 }
 
-// LookAgainAtLost is LookAgainIfNominated for claims whose nodes will not run after all. It also has
-// the pods looked at of schedulers without the extender, which say nothing new of them: where they
-// find no other standby node, an instance is to be launched.
+// LookAgainAtLost is LookAgainIfNominated for claims whose nodes will not run after all. It also
+// has the pods looked at of schedulers without the extender, which say nothing new of them: where
+// they find no other standby node, an instance is to be launched.
 func (c *Reconciler) LookAgainAtLost(ended []decide.Claim) {
 	c.lookAgainIf(ended, func(pod *corev1.Pod) bool {
 		return decide.OwnNomination(pod) != "" || !slices.Contains(c.Schedulers, pod.Spec.SchedulerName)

@@ -219,7 +219,7 @@ func TestWhatWasRecordedIsOfTheTypeBefore(t *testing.T) {
 	}
 }
 
-// TestAStartWritesItsTypeWhateverTheCacheShows: the sweep has mended the type since the cache was
+// TestAStartWritesItsTypeWhateverTheCacheShows: the sweep has restored the type since the cache was
 // filled, which still shows the intent of the start before.
 func TestAStartWritesItsTypeWhateverTheCacheShows(t *testing.T) {
 	cached := apply(t, registered(), Warmup(registered(), template()))
@@ -227,7 +227,7 @@ func TestAStartWritesItsTypeWhateverTheCacheShows(t *testing.T) {
 	cached = apply(t, cached, OfType(cached, "b"))
 	live := apply(t, cached, Mended(cached, template(), "a"))
 	if live.Labels[corev1.LabelInstanceTypeStable] != "a" {
-		t.Fatalf("labels of a mended Node: %v", live.Labels)
+		t.Fatalf("labels of a restored Node: %v", live.Labels)
 	}
 	for _, as := range []string{"b", ""} { // "": the type that the Node is to become already
 		starting := apply(t, live, Starting(cached, nil, nil, as, epoch()))

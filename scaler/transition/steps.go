@@ -178,7 +178,7 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as str
 }
 
 // withoutType has a patch write the type that a start is to make the instance also where the cache
-// shows it already, from a start before: a sweep may have mended it since.
+// shows it already, from a start before: a sweep may have restored it since.
 func withoutType(n *corev1.Node) *corev1.Node {
 	was := n.DeepCopy()
 	delete(was.Annotations, v1alpha1.AnnotationInstanceType)

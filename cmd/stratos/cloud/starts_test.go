@@ -42,8 +42,8 @@ const (
 	// the headroom to others.
 	atOnce   = 2 * time.Second
 	headroom = 0.05
-	// refusalsMost are the refused calls of each zone that is dry: one for all zones, one for all of the
-	// zone, and one each for two of its instances.
+	// refusalsMost are the refused calls of each zone that is dry: one for all zones, one for all
+	// of the zone, and one each for two of its instances.
 	refusalsMost = 4
 )
 

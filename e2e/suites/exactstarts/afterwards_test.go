@@ -30,9 +30,9 @@ func besideEachOther() []row {
 	}
 }
 
-// playBesideEachOther plays those bursts at once, and the ones for which the cloud has not all types.
-// A running node is full, and one pod has room nowhere. The test that it returns is for later:
-// nothing more was started since.
+// playBesideEachOther plays those bursts at once, and the ones for which the cloud has not all
+// types. A running node is full, and one pod has room nowhere. The test that it returns is for
+// later: nothing more was started since.
 func playBesideEachOther(t *testing.T) (nothingAfterwards func(*testing.T)) {
 	t.Helper()
 	r := newRig(t, framework.Options{}, corev1.PreemptLowerPriority)

@@ -24,8 +24,8 @@ const (
 	other = "other"
 	none  = "none"
 
-	// checkAgain is how soon Stratos checks a pending pod again without any event: nothing here takes so
-	// long.
+	// checkAgain is how soon Stratos checks a pending pod again without any event: nothing here
+	// takes so long.
 	checkAgain = time.Minute
 )
 
