@@ -39,6 +39,7 @@ type typed struct {
 	placer  *Placer
 	api     client.WithWatch
 	pods    int
+	patches sync.Mutex
 
 	mu sync.Mutex // guards what follows
 	// calls are those to the cloud; kinds are the instances' types.
@@ -125,7 +126,11 @@ func (r *typed) see(name string) {
 
 func (r *typed) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
 	opts ...client.PatchOption) error {
-	if err := c.Patch(ctx, o, p, opts...); err != nil {
+	// An API server makes patches one after the other; of two at once the fake one refuses one.
+	r.patches.Lock()
+	err := c.Patch(ctx, o, p, opts...)
+	r.patches.Unlock()
+	if err != nil {
 		return err
 	}
 	r.see(o.GetName())
@@ -270,7 +275,7 @@ func TestANodeThatTurnsOutSmallerNamesWhatFits(t *testing.T) {
 		r.run(func() {
 			r.pend()
 			r.pend()
-			<-time.After(retryMost) // a write that conflicts is made again
+			synctest.Wait()
 			n := &corev1.Node{}
 			if err := r.api.Get(t.Context(), client.ObjectKey{Name: "x2"}, n); err != nil {
 				t.Fatal(err)
@@ -279,8 +284,9 @@ func TestANodeThatTurnsOutSmallerNamesWhatFits(t *testing.T) {
 			if err := r.api.Status().Update(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
+			<-time.After(gathering)
 			r.see("x2")
-			<-time.After(retryMost)
+			<-time.After(gathering) // claims that were just written are written again only after that
 		})
 		r.names("x2", "pod-1")
 		r.names("x1", "pod-2")
