@@ -85,8 +85,6 @@ type Listener struct {
 	// MayFit is called for each pending pod that may fit elsewhere now, because a volume claim, a
 	// volume or a class has changed, or a pool is not paused any more.
 	MayFit func(pod types.NamespacedName)
-	// NodeStandby is called with the pool of a node that is standby now, and was not.
-	NodeStandby func(pool v1alpha1.PoolName)
 	// PoolPaused is called with the nodes of a pool that was paused which have claims and do not start
 	// yet, as far as the cluster state shows it.
 	PoolPaused func(nodes []v1alpha1.NodeName)
@@ -180,9 +178,6 @@ func (s *State) SetNode(n *corev1.Node) {
 		s.opened = now
 	}
 	published, adopt, slotsOf := s.publish(n)
-	if node.State == v1alpha1.StateStandby && before != v1alpha1.StateStandby {
-		s.tellStandby(node.Pool)
-	}
 	if !node.InPool() {
 		if wasOurs { // all our labels were removed: nothing will ever be said of the claims again
 			s.claimsEnded(s.claims.ReleaseNode(name), now)
@@ -282,15 +277,6 @@ func (s *State) tellPaused(pool v1alpha1.PoolName) {
 	for _, l := range s.listeners {
 		if l.PoolPaused != nil && len(nodes) > 0 {
 			s.notifications.add(func() { l.PoolPaused(nodes) })
-		}
-	}
-}
-
-// tellStandby tells the listeners of a node that is standby now. The caller holds mu.
-func (s *State) tellStandby(pool v1alpha1.PoolName) {
-	for _, l := range s.listeners {
-		if l.NodeStandby != nil {
-			s.notifications.add(func() { l.NodeStandby(pool) })
 		}
 	}
 }

@@ -567,17 +567,3 @@ func lookUp(v *State, names ...string) []*decide.Node {
 	v.Lookup(raw, &found)
 	return found.Present()
 }
-
-// TestTellsOfStandbyNodes: each time that a node of a pool comes to be standby.
-func TestTellsOfStandbyNodes(t *testing.T) {
-	var told []v1alpha1.PoolName
-	v, _ := newTestView()
-	v.Listen(Listener{NodeStandby: func(pool v1alpha1.PoolName) { told = append(told, pool) }})
-	for _, state := range []v1alpha1.NodeState{v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStandby,
-		v1alpha1.StateStarting, v1alpha1.StateStandby} {
-		v.SetNode(poolNode("n", state))
-	}
-	if want := []v1alpha1.PoolName{"p", "p"}; !slices.Equal(told, want) {
-		t.Errorf("told of nodes of %v, want %v", told, want)
-	}
-}

@@ -35,43 +35,18 @@ func TestAPodNominatedByStratosIsPending(t *testing.T) {
 	}
 }
 
-// When a claim ends, the pods are looked at of which no scheduler says anything new for it: those
-// that Stratos has nominated, and, where the start was refused, those of a scheduler that does not
-// ask the extender. What the claim waited for may be to be launched now.
-func TestPodsOfEndedClaimsAreLookedAt(t *testing.T) {
-	for name, c := range map[string]struct {
-		manager, scheduler string
-		lost, overdue      int
-	}{
-		"nominated by its scheduler":         {manager: "kube-scheduler", scheduler: "asks"},
-		"nominated by Stratos":               {manager: v1alpha1.FieldManagerNomination, scheduler: "asks", lost: 1, overdue: 1},
-		"of a scheduler without extender":    {scheduler: "stock", lost: 1},
-		"of a scheduler with the extender":   {scheduler: "asks"},
-		"nominated, of one without extender": {manager: "kube-scheduler", scheduler: "stock", lost: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod := nominated(c.manager)
-			pod.Spec.SchedulerName = c.scheduler
-			if c.manager == "" {
-				pod.Status.NominatedNodeName, pod.ManagedFields = "", nil
-			}
-			state := cluster.New(decide.NewClaims(), scalertest.Epoch)
-			state.SetPod(pod)
-			for what, look := range map[string]struct {
-				at   func(*Reconciler, []decide.Claim)
-				want int
-			}{
-				"lost": {(*Reconciler).LookAgainAtLost, c.lost}, "overdue": {(*Reconciler).LookAgainIfNominated, c.overdue},
-			} {
-				r := New(&Reconciler{State: state, Schedulers: []string{"asks"}})
-				queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-				r.queue.Store(&queue)
-				look.at(r, []decide.Claim{{Pod: "x"}, {Pod: types.UID("gone")}})
-				if queue.Len() != look.want {
-					t.Errorf("a claim that is %s: %d pods are looked at, want %d", what, queue.Len(), look.want)
-				}
-				queue.ShutDown()
-			}
-		})
+// When a claim ends, only the pods that Stratos has nominated are looked at for that.
+func TestNominationsOfEndedClaimsAreLookedAt(t *testing.T) {
+	for manager, looked := range map[string]int{"kube-scheduler": 0, v1alpha1.FieldManagerNomination: 1} {
+		state := cluster.New(decide.NewClaims(), scalertest.Epoch)
+		state.SetPod(nominated(manager))
+		c := New(&Reconciler{State: state})
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		c.queue.Store(&queue)
+		c.LookAgainIfNominated([]decide.Claim{{Pod: "x"}, {Pod: types.UID("gone")}})
+		if queue.Len() != looked {
+			t.Errorf("nominated by %s: %d pods are looked at, want %d", manager, queue.Len(), looked)
+		}
+		queue.ShutDown()
 	}
 }

@@ -258,7 +258,7 @@ func (c *Reconciler) fails(pod podKey, scheduler string) {
 func (c *Reconciler) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	found := c.why(ctx, pod)
 	if found.why == "" {
-		return explainAfter, nil // a Node names the pod still or already, and no event of the pod says when that ends
+		return explainAgain, nil
 	}
 	if held, until := c.Placer.HeldBack(pod); held != "" && decide.MayNotStart(pod) == "" && !found.coming {
 		c.refuse(ctx, pod, held)
@@ -437,31 +437,10 @@ func (c *Reconciler) LookAgain(pod podKey) {
 // LookAgainIfNominated has the pods of ended claims looked at that Stratos has nominated: the
 // nomination is without a claim now, or its claim has moved.
 func (c *Reconciler) LookAgainIfNominated(ended []decide.Claim) {
-	c.lookAgainIf(ended, func(pod *corev1.Pod) bool { return decide.OwnNomination(pod) != "" })
-}
-
-// LookAgainAtLost is LookAgainIfNominated for claims whose nodes will not run after all. It also
-// has the pods looked at of schedulers without the extender, which say nothing new of them: where
-// they find no other standby node, an instance is to be launched.
-func (c *Reconciler) LookAgainAtLost(ended []decide.Claim) {
-	c.lookAgainIf(ended, func(pod *corev1.Pod) bool {
-		return decide.OwnNomination(pod) != "" || !slices.Contains(c.Schedulers, pod.Spec.SchedulerName)
-	})
-}
-
-func (c *Reconciler) lookAgainIf(ended []decide.Claim, concerns func(*corev1.Pod) bool) {
 	for i := range ended {
-		if pod := c.State.PendingPod(ended[i].Pod); pod != nil && concerns(pod) {
+		if pod := c.State.PendingPod(ended[i].Pod); pod != nil && decide.OwnNomination(pod) != "" {
 			c.LookAgain(client.ObjectKeyFromObject(pod))
 		}
-	}
-}
-
-// LookAgainInDemand has the pods looked at for which the pool has launched: a node of it is standby
-// now. A scheduler without the extender says nothing new of them for that.
-func (c *Reconciler) LookAgainInDemand(pool v1alpha1.PoolName) {
-	for _, pod := range c.Demand.Of(pool) {
-		c.LookAgainLater(client.ObjectKeyFromObject(pod)) // once for all nodes that are standby by then
 	}
 }
 

@@ -46,14 +46,6 @@ func TestWatch(t *testing.T) {
 	startStock(t, r)
 	t.Run("HonoursVolumes", func(t *testing.T) { watchHonoursVolumes(t, r) })
 	t.Run("StartsExactly", func(t *testing.T) { watchStartsExactly(t, r) })
-	t.Run("StartsExactlyWithDryTypes", func(t *testing.T) {
-		rows := dryRows()
-		warm(t, r, dryPools(rows), withFallbackTypes(rows))
-		for _, row := range rows {
-			each(row.pods, func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName })
-		}
-		playDry(t, r, rows, nil)
-	})
 }
 
 func watchStartsExactly(t *testing.T, r *framework.Rig) {
