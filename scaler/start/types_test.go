@@ -41,6 +41,7 @@ type typed struct {
 	placer  *Placer
 	api     client.WithWatch
 	pods    int
+	patches sync.Mutex
 
 	mu sync.Mutex // guards what follows
 	// calls are those to the cloud; kinds are the instances' types.
@@ -127,7 +128,9 @@ func (r *typed) see(name string) {
 
 func (r *typed) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
 	opts ...client.PatchOption) error {
+	r.patches.Lock() // of two at once the fake API server refuses one, which a real one makes one after the other
 	err := c.Patch(ctx, o, p, opts...)
+	r.patches.Unlock()
 	if err != nil && strings.Contains(err.Error(), "test failed") { // which the fake API server returns as it is
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, o.GetName(), nil)
 	}
