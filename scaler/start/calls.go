@@ -27,7 +27,12 @@ type openCall struct {
 	leftReservation bool
 	// reserve is what reservations a standby node's instance is to use; nil for another call.
 	reserve *v1alpha1.CapacityReservation
+	// outcome is the end of a start that the cloud has refused, while the Node does not say so yet.
+	outcome *outcome
 }
+
+// isStart reports whether it is a call to start the node.
+func (c *openCall) isStart() bool { return c.returnTo == "" && c.reserve == nil }
 
 // sureFor is how long after its intent a call is made without another look at the Node: no
 // start is given up sooner.
@@ -70,6 +75,7 @@ func (s *Starter) nextCall(ctx, step context.Context) bool {
 		return true
 	}
 	if err := s.callOpen(step, name, open); err != nil && ctx.Err() == nil {
+		s.keep(name, open.trigger, err)
 		s.log.Info("call will be made again", "node", name, "error", err.Error())
 		s.callQueue.AddRateLimited(name)
 		return true
@@ -79,6 +85,10 @@ func (s *Starter) nextCall(ctx, step context.Context) bool {
 }
 
 func (s *Starter) callOpen(ctx context.Context, name v1alpha1.NodeName, open openCall) error {
+	if open.outcome != nil {
+		_, err := s.end(ctx, name, open.outcome)
+		return err
+	}
 	if open.node != nil {
 		if returned, err := s.returnUnclaimed(ctx, name); returned || err != nil {
 			return err

@@ -77,7 +77,7 @@ func (e *notLeftError) Unwrap() error { return e.err }
 
 // notLeft ends a start that the cloud refuses to make without the reservation.
 func (s *Starter) notLeft(ctx context.Context, node *corev1.Node, why error) error {
-	return s.recordRefusal(ctx, v1alpha1.NodeName(node.Name), refusedStart{
+	return s.decline(ctx, v1alpha1.NodeName(node.Name), declined{
 		why: RefusedOther, reason: v1alpha1.ReasonReservationRefused, words: why.Error(),
 		until: s.now().Add(reservationsHeldFor),
 	})

@@ -70,7 +70,7 @@ const (
 	// maxStoppingRetries is how often a start is refused because the instance is still stopping,
 	// within about 1.5 s, before its claims move to another node.
 	maxStoppingRetries = 4
-	// giveUpTries is how often a failed start is written down while others write to the node.
+	// giveUpTries is how often a failed start is written down at once while others write to the node.
 	giveUpTries = 3
 	// finishTime is how long a step that is under way when the process is told to end may go on.
 	finishTime = 5 * time.Second
@@ -236,7 +236,7 @@ func (s *Starter) Resume(node v1alpha1.NodeName, trigger Trigger, seen time.Time
 		s.mu.Unlock()
 		return
 	}
-	if c, ours := s.calls[node]; !ours || c.returnTo != "" {
+	if c, ours := s.calls[node]; !ours || !c.isStart() {
 		s.calls[node] = openCall{trigger: trigger}
 	}
 	s.mu.Unlock()
@@ -435,14 +435,15 @@ func (s *Starter) call(ctx context.Context, node *corev1.Node, trigger Trigger) 
 		if len(s.claimed(name)) == 0 || s.callQueue.NumRequeues(name) < maxStoppingRetries {
 			return err
 		}
-		return s.recordRefusal(ctx, name, refusedStart{why: RefusedStopping, reason: v1alpha1.ReasonStartFailed,
+		return s.decline(ctx, name, declined{why: RefusedStopping, reason: v1alpha1.ReasonStartFailed,
 			words: err.Error(), until: s.now().Add(decide.BackoffAfterRefusal)})
 	case provider.IsInvalidConfig(err) && s.startsAsFallback(node):
 		return s.startRefusedAsType(ctx, node, err)
 	case provider.IsIncorrectState(err), provider.IsNotFound(err), provider.IsInvalidConfig(err):
-		s.forget(name)
-		s.refused(pool, RefusedOther)
-		return s.fail(ctx, name, err.Error(), transition.StartFailed)
+		o := s.failure(name, err.Error(), transition.StartFailed)
+		o.refusal = RefusedOther
+		_, err := s.end(ctx, name, o)
+		return err
 	}
 	return err // the network or the cloud's own trouble: readyTimeout bounds how long it is retried
 }
@@ -475,125 +476,6 @@ func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decid
 		return o, err
 	}
 	return after, s.cloud.StartInstance(ctx, id)
-}
-
-// Fail gives a start up that the cloud accepted: the intent to stop the instance is written, the
-// node backs off, its claims end, and their pods claim anew. The stop is the caller's. It is a
-// conflict where the node is not starting any more: then nothing was written, and nothing is to be
-// stopped. strike counts the failure against the node.
-func (s *Starter) Fail(ctx context.Context, name v1alpha1.NodeName, strike bool, why string) error {
-	s.forget(name)
-	written, err := s.recordFailure(ctx, name, why, func(n *corev1.Node, until time.Time) transition.Patch {
-		return transition.StartGivenUp(n, strike, s.now(), until)
-	})
-	if err == nil && !written {
-		return apierrors.NewConflict(corev1.Resource("nodes"), string(name), errMovedOn)
-	}
-	return err
-}
-
-var errMovedOn = errors.New("the node is not starting any more")
-
-// fail writes what the given step says of a start that failed. Where another writer has moved the
-// node on, that stands.
-func (s *Starter) fail(ctx context.Context, name v1alpha1.NodeName, why string,
-	step func(n *corev1.Node, until time.Time) transition.Patch) error {
-	_, err := s.recordFailure(ctx, name, why, step)
-	return err
-}
-
-// recordFailure reports whether the step was written. What is published on the node meanwhile is no
-// reason not to write it: then it is tried again.
-func (s *Starter) recordFailure(ctx context.Context, name v1alpha1.NodeName, why string,
-	step func(n *corev1.Node, until time.Time) transition.Patch) (written bool, err error) {
-	s.state.BackOffNode(name, s.now().Add(backoffFirst)) // no further pod gets a claim here meanwhile
-	// After the patch: a pod that is asked about before it would start another node while this one
-	// names it still.
-	defer s.state.StartFailed(name)
-	said := false
-	for range giveUpTries {
-		node := &corev1.Node{}
-		// Live, because a cache may not show our own intent yet, and then its marks would stay on the
-		// Node.
-		if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
-			return false, nil
-		}
-		rest := decide.Backoff{First: backoffFirst, Max: backoffMost}.After(transition.Failures(node) + 1)
-		s.state.BackOffNode(name, s.now().Add(rest))
-		if !said {
-			s.events.Eventf(node, nil, corev1.EventTypeWarning, string(v1alpha1.ReasonStartFailed), "Start", "%s", why)
-			said = true
-		}
-		if err = s.patch(ctx, node, step(node, s.now().Add(rest))); !apierrors.IsInvalid(err) {
-			return err == nil, err
-		}
-	}
-	return false, err
-}
-
-// Decline cancels a start that the cloud never accepted: the node is standby again and backs off
-// without a strike, and its claims move. why is for its event.
-func (s *Starter) Decline(ctx context.Context, name v1alpha1.NodeName, why string) error {
-	until := s.now().Add(backoffFirst)
-	return s.recordRefusal(ctx, name, refusedStart{why: RefusedOther, reason: v1alpha1.ReasonStartFailed, words: why,
-		until: until})
-}
-
-// stillStopping reports whether the instance will take the start in a moment. One that is
-// terminated, or is being terminated, never will.
-func stillStopping(err error) bool {
-	var wrong *provider.IncorrectStateError
-	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated &&
-		wrong.State != provider.InstanceShuttingDown
-}
-
-// refusedStart is a start that the cloud refused for no fault of the node's.
-type refusedStart struct {
-	why    Refusal
-	reason v1alpha1.Reason
-	words  string
-	// until is when the node may be started again. Zero: at once, as another type.
-	until time.Time
-	// kind is the type of the instance where the cloud was asked for it, else "".
-	kind string
-}
-
-// recordRefusal cancels a start that the cloud refused for no fault of the node's: the node backs
-// off without a strike. Its claims move in the same step. Where the node may start as another type
-// at once, they end when the cluster state shows it standby: then it is among the nodes that their
-// pods are placed on.
-func (s *Starter) recordRefusal(ctx context.Context, name v1alpha1.NodeName, why refusedStart) error {
-	s.forget(name)
-	if !why.until.IsZero() {
-		// The cluster state may show the intent a moment longer, as room on a starting node.
-		s.state.BackOffNode(name, why.until)
-		defer s.state.StartFailed(name)
-	}
-	said := false
-	for range giveUpTries { // claims may be published on the node meanwhile
-		node := &corev1.Node{}
-		if err := s.live.Get(ctx, client.ObjectKey{Name: string(name)}, node); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		if v1alpha1.NodeState(node.Labels[v1alpha1.LabelState]) != v1alpha1.StateStarting {
-			return nil // another process has moved it on
-		}
-		if !said {
-			s.events.Eventf(node, nil, corev1.EventTypeWarning, string(why.reason), "Start", "%s", why.words)
-			s.refused(v1alpha1.PoolName(node.Labels[v1alpha1.LabelPool]), why.why)
-			said = true
-		}
-		if why.until.IsZero() {
-			s.unwrote(name) // what is written next is another start, which waits for nothing
-		}
-		if err := s.patch(ctx, node, transition.StartDeclined(node, why.until, why.kind)); !apierrors.IsInvalid(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch

@@ -124,7 +124,7 @@ func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why erro
 func (s *Starter) recordTypeRefusal(ctx context.Context, node *corev1.Node, kind string, why error,
 	backoff time.Duration) error {
 	name := v1alpha1.NodeName(node.Name)
-	return s.recordRefusal(ctx, name, refusedStart{
+	return s.decline(ctx, name, declined{
 		why: RefusedOther, reason: v1alpha1.ReasonInstanceTypeRefused, words: why.Error(), kind: kind,
 		until: s.backoffUntil(name, s.now().Add(backoff)),
 	})
@@ -145,7 +145,7 @@ func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, o decide.Of
 			}
 		}
 	}
-	return s.recordRefusal(ctx, name, refusedStart{
+	return s.decline(ctx, name, declined{
 		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
 		until: s.backoffUntil(name, until),
 	})
@@ -168,7 +168,7 @@ func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (do
 	if until.IsZero() || !s.backoffUntil(name, until).IsZero() {
 		return false, nil
 	}
-	return true, s.recordRefusal(ctx, name, refusedStart{
+	return true, s.decline(ctx, name, declined{
 		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity,
 		words: "the cloud had none of its type in its zone for another node; it is started as another type",
 	})
@@ -240,7 +240,7 @@ func (s *Starter) returnType(ctx context.Context, name v1alpha1.NodeName, kind s
 func (s *Starter) forgetReturn(name v1alpha1.NodeName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if open := s.calls[name]; open.returnTo != "" || open.reserve != nil {
+	if open := s.calls[name]; !open.isStart() {
 		delete(s.calls, name)
 	}
 }
