@@ -130,7 +130,8 @@ func NewLoops(p Parts) (*Loops, error) {
 		PoolChanged: func(ctx context.Context, pool v1alpha1.PoolName) { inventory.Send(ctx, changed, pool) },
 	})
 	p.State.Listen(cluster.Listener{MayFit: l.pending.LookAgain, RemoteClaimLost: l.pending.LookAgainLater,
-		ClaimsLost: l.pending.LookAgainIfNominated, ClaimsOverdue: l.pending.LookAgainIfNominated})
+		ClaimsLost: l.pending.LookAgainAtLost, ClaimsOverdue: l.pending.LookAgainIfNominated,
+		NodeStandby: l.pending.LookAgainAtStandby})
 	return l, nil
 }
 

@@ -85,6 +85,8 @@ type Listener struct {
 	// MayFit is called for each pending pod that may fit elsewhere now, because a volume claim, a
 	// volume or a class has changed, or a pool is not paused any more.
 	MayFit func(pod types.NamespacedName)
+	// NodeStandby is called when a node is standby that was not.
+	NodeStandby func()
 	// PoolPaused is called with the nodes of a pool that was paused which have claims and do not start
 	// yet, as far as the cluster state shows it.
 	PoolPaused func(nodes []v1alpha1.NodeName)
@@ -176,6 +178,9 @@ func (s *State) SetNode(n *corev1.Node) {
 	node := e.node
 	if opens(old, node) {
 		s.opened = now
+	}
+	if node.State == v1alpha1.StateStandby && before != v1alpha1.StateStandby {
+		s.tellStandby()
 	}
 	published, adopt, slotsOf := s.publish(n)
 	if !node.InPool() {
@@ -277,6 +282,15 @@ func (s *State) tellPaused(pool v1alpha1.PoolName) {
 	for _, l := range s.listeners {
 		if l.PoolPaused != nil && len(nodes) > 0 {
 			s.notifications.add(func() { l.PoolPaused(nodes) })
+		}
+	}
+}
+
+// tellStandby tells the listeners that a node has become standby. The caller holds mu.
+func (s *State) tellStandby() {
+	for _, l := range s.listeners {
+		if l.NodeStandby != nil {
+			s.notifications.add(l.NodeStandby)
 		}
 	}
 }

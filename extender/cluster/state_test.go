@@ -567,3 +567,17 @@ func lookUp(v *State, names ...string) []*decide.Node {
 	v.Lookup(raw, &found)
 	return found.Present()
 }
+
+// TestTellsOfStandbyNodes: each time that a node comes to be standby.
+func TestTellsOfStandbyNodes(t *testing.T) {
+	told := 0
+	v, _ := newTestView()
+	v.Listen(Listener{NodeStandby: func() { told++ }})
+	for _, state := range []v1alpha1.NodeState{v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStandby,
+		v1alpha1.StateStarting, v1alpha1.StateStandby} {
+		v.SetNode(poolNode("n", state))
+	}
+	if told != 2 {
+		t.Errorf("told %d times, want 2", told)
+	}
+}

@@ -5,6 +5,7 @@ package pending
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -87,6 +88,8 @@ type Reconciler struct {
 	// told is what was last said of a pod, so that an event is written when the reason changes and
 	// every sayAgain, not at every look.
 	told map[podKey]said
+	// lookAt is when the pods that were told something are looked at because a node became standby.
+	lookAt time.Time
 	// warned is when which pod of the name had an event about its spread. It ends with the pod.
 	warned map[podKey]said
 	// waits are the pods that are pending.
@@ -258,7 +261,7 @@ func (c *Reconciler) fails(pod podKey, scheduler string) {
 func (c *Reconciler) unserved(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	found := c.why(ctx, pod)
 	if found.why == "" {
-		return explainAgain, nil
+		return explainAfter, nil // a Node names the pod still, and no event of the pod says when that ends
 	}
 	if held, until := c.Placer.HeldBack(pod); held != "" && decide.MayNotStart(pod) == "" && !found.coming {
 		c.refuse(ctx, pod, held)
@@ -441,6 +444,36 @@ func (c *Reconciler) LookAgainIfNominated(ended []decide.Claim) {
 		if pod := c.State.PendingPod(ended[i].Pod); pod != nil && decide.OwnNomination(pod) != "" {
 			c.LookAgain(client.ObjectKeyFromObject(pod))
 		}
+	}
+}
+
+// LookAgainAtLost is LookAgainIfNominated for claims whose nodes will not run after all. It also
+// has their other pods looked at in a moment: no scheduler may say anything new of them, and where
+// no other node starts for them by then, an instance is to be launched.
+func (c *Reconciler) LookAgainAtLost(ended []decide.Claim) {
+	c.LookAgainIfNominated(ended)
+	for i := range ended {
+		if ref := ended[i].Ref; !ended[i].ToCome() {
+			c.LookAgainLater(podKey{Namespace: ref.Namespace, Name: ref.Name})
+		}
+	}
+}
+
+// LookAgainAtStandby has the pods looked at in a moment that were told why they wait: a node is
+// standby now, and a scheduler without the extender says nothing new of them for that. Nodes that
+// become standby within that moment are one look. It never blocks.
+func (c *Reconciler) LookAgainAtStandby() {
+	now := c.Now()
+	c.mu.Lock()
+	due := c.lookAt.After(now)
+	var pods []podKey
+	if !due {
+		c.lookAt = now.Add(explainAfter)
+		pods = slices.Collect(maps.Keys(c.told))
+	}
+	c.mu.Unlock()
+	for _, pod := range pods {
+		c.LookAgainLater(pod)
 	}
 }
 
