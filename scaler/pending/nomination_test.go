@@ -75,7 +75,9 @@ func newLaterQueue(c *Reconciler) *laterQueue {
 	return q
 }
 
-func (q *laterQueue) AddAfter(r reconcile.Request, _ time.Duration) { q.later = append(q.later, r.Name) }
+func (q *laterQueue) AddAfter(r reconcile.Request, _ time.Duration) {
+	q.later = append(q.later, r.Name)
+}
 
 // TestPodsThatWaitAreLookedAtWhenANodeIsStandby: those that were told why, once for all nodes that
 // become standby until they are looked at.
