@@ -478,6 +478,14 @@ func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decid
 	return after, s.cloud.StartInstance(ctx, id)
 }
 
+// stillStopping reports whether the instance will take the start in a moment. One that is
+// terminated, or is being terminated, never will.
+func stillStopping(err error) bool {
+	var wrong *provider.IncorrectStateError
+	return errors.As(err, &wrong) && wrong.State != provider.InstanceTerminated &&
+		wrong.State != provider.InstanceShuttingDown
+}
+
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;patch
 // +kubebuilder:rbac:groups=stratos.sh,resources=nodepools,verbs=list;watch
 
