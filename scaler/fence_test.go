@@ -20,12 +20,13 @@ import (
 func evicted(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Finalizers, p.DeletionTimestamp = []string{"test/kept"}, &metav1.Time{Time: at}
+		p.DeletionGracePeriodSeconds = new(int64(at.Sub(epoch()).Seconds()))
 	}
 }
 
 // TestADeadMachineIsFenced after scaleUp.readyTimeout without a report, and not under a pod that
-// was not asked to end. How long nothing was reported is measured by our clock alone: the heartbeat
-// is of a clock that is an hour ahead, or behind.
+// was not asked to end. How long nothing was reported, and how long pods are being deleted, is
+// measured by our clock alone: what is written is of a clock that is an hour ahead, or behind.
 func TestADeadMachineIsFenced(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods   []*corev1.Pod
@@ -45,7 +46,11 @@ func TestADeadMachineIsFenced(t *testing.T) {
 				n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(epoch().Add(skew))
 				objects := []client.Object{n, nodePool(5, 0)}
 				for _, p := range c.pods {
-					objects = append(objects, p.DeepCopy())
+					p = p.DeepCopy()
+					if p.DeletionTimestamp != nil {
+						p.DeletionTimestamp.Time = p.DeletionTimestamp.Add(skew)
+					}
+					objects = append(objects, p)
 				}
 				r := newRig(t, objects...)
 				r.nodes.Steps = node.NewStepClock(func() time.Duration { return r.now.Sub(epoch()) })

@@ -65,6 +65,8 @@ type instance struct {
 	// started is when Stratos last had a start of it accepted, refused when one was refused for
 	// capacity.
 	started, refused time.Time
+	// condemned is when Stratos first asked for its end, answered or not.
+	condemned time.Time
 	// reason holds the cloud's words for the last change of the state.
 	reason string
 	// unseenUntil is until when no read shows it.
@@ -336,6 +338,9 @@ func (c *cloudClient) StopInstance(_ context.Context, id string, force bool) err
 
 // TerminateInstance implements provider.CloudProvider.
 func (c *cloudClient) TerminateInstance(_ context.Context, id string) error {
+	if i := c.p.w.cloud.find(v1alpha1.InstanceID(id)); i != nil && i.condemned.IsZero() {
+		i.condemned = c.p.w.now
+	}
 	return c.p.cloudWrite("terminate "+id, func() error {
 		i, err := c.instance(id)
 		if err != nil || i.ending() {

@@ -245,7 +245,8 @@ func (r *rules) tagging(i *instance, tags map[string]string) {
 func (r *rules) destructive(what string, i *instance) {
 	r.ownership(what, i)
 	n := r.w.api.node(i.node())
-	if what == "terminate" && (n == nil || stateOf(n) != v1alpha1.StateTerminating) {
+	if what == "terminate" && (n == nil || stateOf(n) != v1alpha1.StateTerminating) &&
+		!i.condemned.Before(r.paused[i.pool()]) {
 		r.whilePaused(i.pool(), "%s is terminated", i.id)
 	}
 	if what == "start" || n == nil || i.state() == provider.InstanceStopped || i.state() == provider.InstanceStopping {

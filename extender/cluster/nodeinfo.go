@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -18,7 +19,10 @@ type nodeInfo struct {
 	object *corev1.Node
 	// isForeseen: the node is seen as it will be once it runs as its type, by what is known of that.
 	isForeseen bool
-	pods       map[types.UID]occupant
+	// report is what the kubelet has reported in a start that has not led to a running or standby node
+	// yet, but for devices, which may be missing; nil until it reports another size than before.
+	report corev1.ResourceList
+	pods   map[types.UID]occupant
 	// used and placed are what the pods sum up to, placed sorted by uid: kept up with each pod, so
 	// that an event of one does not have all read. placed is not changed once it is in a node.
 	used   fit.Resources
@@ -35,6 +39,31 @@ type nodeInfo struct {
 	asStopped *fit.Node
 	// published are the pods whose claims the Node's annotation names.
 	published []types.UID
+}
+
+// reports takes in the Node as it was, nil for a new one, and as it is. It returns whether a starting
+// node shows another size now than before.
+func (e *nodeInfo) reports(was, is *corev1.Node) bool {
+	if was == nil || was.UID != is.UID || showsType(stateOf(is)) {
+		e.report = nil
+		return false
+	}
+	if stateOf(was) != v1alpha1.StateStarting || stateOf(is) != v1alpha1.StateStarting {
+		return false
+	}
+	report := maps.Clone(is.Status.Allocatable)
+	maps.DeleteFunc(report, func(name corev1.ResourceName, _ resource.Quantity) bool { return decide.IsDevice(name) })
+	for name, quantity := range report {
+		if had := was.Status.Allocatable[name]; !quantity.Equal(had) {
+			e.report = report
+			return true
+		}
+	}
+	return false
+}
+
+func stateOf(n *corev1.Node) v1alpha1.NodeState {
+	return v1alpha1.NodeState(n.Labels[v1alpha1.LabelState])
 }
 
 type occupant struct {

@@ -436,8 +436,13 @@ func (s *State) leastKnown(class *v1alpha1.AWSNodeClass, kind string) corev1.Res
 		return least
 	}
 	for _, e := range s.nodes {
-		if e.node != nil && showsType(e.node.State) && e.object != nil &&
-			e.object.Labels[corev1.LabelInstanceTypeStable] == kind && s.types.classOf(s.poolOf(e.object)) == class {
+		if e.node == nil || e.object == nil || e.object.Labels[corev1.LabelInstanceTypeStable] != kind ||
+			s.types.classOf(s.poolOf(e.object)) != class {
+			continue
+		}
+		if e.report != nil {
+			least = decide.Lower(least, e.report)
+		} else if showsType(e.node.State) {
 			least = decide.Least(least, e.object)
 		}
 	}
@@ -457,12 +462,12 @@ func (s *State) retype(now time.Time) {
 	})
 }
 
-// typeShown takes in that the node is the first one, or one more, to show what its type offers:
-// before is the state that it was in. Nodes that are to run as the type, and have not yet, are made
-// anew, and the claims that do not fit end. The caller holds mu.
-func (s *State) typeShown(shows *nodeInfo, before v1alpha1.NodeState, now time.Time) {
+// typeShown takes in that the node is the first one, or one more, to show what its type offers.
+// Nodes that are to run as the type, and have not yet, are made anew, and the claims that do not fit
+// end. The caller holds mu.
+func (s *State) typeShown(shows *nodeInfo, now time.Time) {
 	class := s.types.classOf(s.poolOf(shows.object))
-	if class == nil || len(class.Spec.FallbackInstanceTypes) == 0 || showsType(before) || !showsType(shows.node.State) {
+	if class == nil || len(class.Spec.FallbackInstanceTypes) == 0 {
 		return
 	}
 	kind := shows.object.Labels[corev1.LabelInstanceTypeStable]

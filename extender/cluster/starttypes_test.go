@@ -542,6 +542,52 @@ func TestATypeThatShowsItsRoomLater(t *testing.T) {
 	}
 }
 
+// TestAStartingNodeShowsTheRoomOfItsType: the first node that starts as type b has less room than
+// was known of that. It shows it by what its kubelet reports, before it opens: pods are to be sent
+// to no other node as type b that do not fit there.
+func TestAStartingNodeShowsTheRoomOfItsType(t *testing.T) {
+	as := func(cpu, cards string) *corev1.Node {
+		return poolNode("first", v1alpha1.StateStarting, inZ("b"), func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.AnnotationInstanceType: "b"}
+			n.Status.Allocatable["cpu"] = resource.MustParse(cpu)
+			n.Status.Allocatable["example.com/card"] = resource.MustParse(cards)
+		})
+	}
+	for name, c := range map[string]struct {
+		reports *corev1.Node
+		fits    bool
+	}{
+		"it reports less":             {as("1500m", "1"), false},
+		"it reports no devices yet":   {as("4", "0"), true},
+		"it reports more":             {as("6", "1"), true},
+		"it does not report anything": {as("4", "1"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			card := func(n *corev1.Node) { n.Status.Allocatable["example.com/card"] = resource.MustParse("1") }
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a"), card))
+			v.dry("a")
+			wide := small("wide")
+			wide.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("3"),
+				"example.com/card": resource.MustParse("1")}
+			v.SetPod(wide)
+			claimFor(t, v.State, v.claims, wide, "n")
+			v.SetNode(as("4", "1"))
+			v.SetNode(c.reports)
+			if fits := len(v.lost) == 0; fits != c.fits {
+				t.Errorf("the claim on a node that is to start as the type stands: %t, want %t", fits, c.fits)
+			}
+			stops := c.reports.DeepCopy() // its start has failed, and the next event is of the other node
+			stops.Labels[v1alpha1.LabelState] = string(v1alpha1.StateStopping)
+			v.SetNode(stops)
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("a"), card))
+			if n := lookUp(v.State, "n")[0]; n.Allocatable.MilliCPU == 4000 != c.fits {
+				t.Errorf("after a start that failed %dm of cpu are counted on", n.Allocatable.MilliCPU)
+			}
+		})
+	}
+}
+
 // TestReturnsToTheFirstType: a standby node of type b.
 func TestReturnsToTheFirstType(t *testing.T) {
 	trunk := func(n *corev1.Node) { n.Status.Allocatable["vpc.amazonaws.com/pod-eni"] = resource.MustParse("9") }

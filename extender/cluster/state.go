@@ -171,6 +171,7 @@ func (s *State) SetNode(n *corev1.Node) {
 	}
 	old := e.node
 	n = restorePoolLabel(e.object, n)
+	reports := e.reports(e.object, n)
 	s.types.nodeChanged(e.object, n)
 	s.typeServes(e.object, n)
 	e.object = n
@@ -198,7 +199,9 @@ func (s *State) SetNode(n *corev1.Node) {
 	for _, o := range slotsOf {
 		s.adoptSlots(o, now)
 	}
-	s.typeShown(e, before, now)
+	if reports || showsType(node.State) && !showsType(before) {
+		s.typeShown(e, now)
+	}
 }
 
 // observe tells the claims the node's state, and which pods it names. The caller holds mu.

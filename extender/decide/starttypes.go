@@ -102,10 +102,15 @@ func Least(least corev1.ResourceList, node *corev1.Node) corev1.ResourceList {
 		!ReportsItsType(node) {
 		return least
 	}
+	return Lower(least, allocatable(node))
+}
+
+// Lower lowers what is known to be allocatable to what a node has; nil is nothing known.
+func Lower(least, has corev1.ResourceList) corev1.ResourceList {
 	if least == nil {
 		least = corev1.ResourceList{}
 	}
-	for name, quantity := range allocatable(node) {
+	for name, quantity := range has {
 		if has, ok := least[name]; !ok || quantity.Cmp(has) < 0 {
 			least[name] = quantity
 		}

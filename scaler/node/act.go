@@ -327,7 +327,7 @@ func (c *Reconciler) terminate(ctx context.Context, g gathered, d lifecycle.Deci
 		}
 		known := 0 // where the decision knew of pods, it was made about those that outstayed every grace
 		if g.WorkloadPods > 0 {
-			known = overdueOf(counting, c.Now())
+			known = overdueOf(counting, g.deletedSince, c.Now())
 		}
 		if len(counting) > known {
 			return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name, fmt.Errorf("pods are still there"))

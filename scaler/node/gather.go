@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -52,6 +53,8 @@ type raw struct {
 type memory struct {
 	// stepObservedAt and unreported are those of lifecycle.Observation.
 	stepObservedAt, unreported time.Time
+	// deletedSince is since when pods are being deleted: see stepClock.
+	deletedSince map[types.UID]time.Time
 	// startAccepted is when the cloud last accepted a start of the node.
 	startAccepted time.Time
 	// returnTo is the type that the instance of a standby node is to be made; "" for none.
@@ -130,6 +133,7 @@ func (c *Reconciler) gather(ctx context.Context, id v1alpha1.InstanceID) (raw, e
 	if r.pods, err = c.podsOn(ctx, r.node.Name); err != nil {
 		return r, err
 	}
+	r.deletedSince = c.Steps.deletedSince(id, r.pods, c.Now())
 	name := v1alpha1.NodeName(r.node.Name)
 	r.disruption, r.claims = c.Disruptions.Of(r.instance.Pool(), name), len(c.State.ClaimsOn(name))
 	err = c.gatherByState(ctx, &r)

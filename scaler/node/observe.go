@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/decide"
@@ -35,7 +36,7 @@ func observe(r raw, now time.Time) lifecycle.Observation {
 	o.Claims, o.ReturnTo, o.Reservation = r.claims, r.returnTo, r.reservation
 	o.Fallback = r.fallback
 	workload := transition.WorkloadPods(r.node.Name, r.namespace, r.pods)
-	o.WorkloadPods, o.OverduePods, o.Serving = len(workload), overdueOf(workload, now), servingOf(workload)
+	o.WorkloadPods, o.OverduePods, o.Serving = len(workload), overdueOf(workload, r.deletedSince, now), servingOf(workload)
 	o.DeletingPods = len(transition.DeletingPods(r.node.Name, r.namespace, r.pods))
 	n.DoNotDisrupt = pool.DoNotDisrupt(r.node, workload)
 	status := r.networkStatus(n)
@@ -155,12 +156,26 @@ func servingOf(counting []*corev1.Pod) int {
 // not waited for any more: its kubelet tells the API server a moment after its end.
 const podOverdue = 10 * time.Second
 
-// overdueOf counts the pods that are being deleted and have outstayed their grace, at whose end
-// their deletion time is.
-func overdueOf(pods []*corev1.Pod, now time.Time) int {
+// overdueOf counts the pods that are being deleted and have outstayed their grace since this
+// process first saw that. Their deletion time, the end of the grace by the API server's clock,
+// counts where no clock of ours runs: that clock may be hours off.
+func overdueOf(pods []*corev1.Pod, since map[types.UID]time.Time, now time.Time) int {
 	count := 0
 	for _, p := range pods {
-		if p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(podOverdue)) {
+		if p.DeletionTimestamp == nil {
+			continue
+		}
+		end := p.DeletionTimestamp.Time
+		if since != nil {
+			begun, seen := since[p.UID]
+			if !seen {
+				continue
+			}
+			if end = begun; p.DeletionGracePeriodSeconds != nil {
+				end = begun.Add(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+			}
+		}
+		if now.After(end.Add(podOverdue)) {
 			count++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/scaler/transition"
@@ -19,9 +20,11 @@ import (
 type stepClock struct {
 	// elapsed is how long the process has run, by the monotonic clock.
 	elapsed func() time.Duration
-	// mu guards seen.
+	// mu guards the fields below.
 	mu   sync.Mutex
 	seen map[v1alpha1.InstanceID]stepRecord
+	// deleted is since when this process has seen that the pods of an instance are being deleted.
+	deleted map[v1alpha1.InstanceID]map[types.UID]time.Duration
 }
 
 // stepRecord is when an instance was first seen at all, and in which step since when.
@@ -33,7 +36,8 @@ type stepRecord struct {
 
 // NewStepClock returns a clock that goes by the time for which the process has run.
 func NewStepClock(elapsed func() time.Duration) *stepClock {
-	return &stepClock{elapsed: elapsed, seen: map[v1alpha1.InstanceID]stepRecord{}}
+	return &stepClock{elapsed: elapsed, seen: map[v1alpha1.InstanceID]stepRecord{},
+		deleted: map[v1alpha1.InstanceID]map[types.UID]time.Duration{}}
 }
 
 // since is when the instance was first seen in the step, reckoned back from now; in a first
@@ -68,6 +72,7 @@ func (w *stepClock) forget(id v1alpha1.InstanceID) {
 	defer w.mu.Unlock()
 	delete(w.seen, id)
 	delete(w.seen, id+reportSuffix)
+	delete(w.deleted, id)
 }
 
 // firstWarmup is the step from the launch to the end of the first warm-up, whether there is a Node
@@ -110,6 +115,32 @@ func (w *stepClock) unreported(id v1alpha1.InstanceID, n *corev1.Node, now time.
 	since := w.since(id+reportSuffix, fmt.Sprintf("%s %s %s", n.UID, ready.Status, ready.LastHeartbeatTime), now)
 	if ready.Status != corev1.ConditionUnknown {
 		return time.Time{}
+	}
+	return since
+}
+
+// deletedSince is since when this process has seen that which of the instance's pods is being
+// deleted, reckoned back from now. It is nil where no clock runs.
+func (w *stepClock) deletedSince(id v1alpha1.InstanceID, pods []corev1.Pod, now time.Time) map[types.UID]time.Time {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known, since := w.elapsed(), map[types.UID]time.Duration{}, map[types.UID]time.Time{}
+	for i := range pods {
+		p := &pods[i]
+		if p.DeletionTimestamp == nil {
+			continue
+		}
+		first, seen := w.deleted[id][p.UID]
+		if !seen {
+			first = at
+		}
+		known[p.UID], since[p.UID] = first, now.Add(first-at)
+	}
+	if delete(w.deleted, id); len(known) > 0 {
+		w.deleted[id] = known
 	}
 	return since
 }

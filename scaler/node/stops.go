@@ -107,7 +107,7 @@ func (c *Reconciler) fence(ctx context.Context, g gathered, d lifecycle.Decision
 	if err != nil {
 		return err
 	}
-	if overdueOf(counting, c.Now()) < len(counting) {
+	if overdueOf(counting, g.deletedSince, c.Now()) < len(counting) {
 		return apierrors.NewConflict(corev1.Resource("nodes"), g.node.Name,
 			fmt.Errorf("a pod is there that was not asked to end"))
 	}
