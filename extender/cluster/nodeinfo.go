@@ -41,8 +41,8 @@ type nodeInfo struct {
 	published []types.UID
 }
 
-// reports takes in the Node as it was, nil for a new one, and as it is. It returns whether a starting
-// node shows another size now than before.
+// reports takes in the Node as it was, nil for a new one, and as it is. It returns whether a
+// starting node shows another size now than before.
 func (e *nodeInfo) reports(was, is *corev1.Node) bool {
 	if was == nil || was.UID != is.UID || showsType(stateOf(is)) {
 		e.report = nil

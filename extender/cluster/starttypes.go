@@ -463,8 +463,8 @@ func (s *State) retype(now time.Time) {
 }
 
 // typeShown takes in that the node is the first one, or one more, to show what its type offers.
-// Nodes that are to run as the type, and have not yet, are made anew, and the claims that do not fit
-// end. The caller holds mu.
+// Nodes that are to run as the type, and have not yet, are made anew, and the claims that do not
+// fit end. The caller holds mu.
 func (s *State) typeShown(shows *nodeInfo, now time.Time) {
 	class := s.types.classOf(s.poolOf(shows.object))
 	if class == nil || len(class.Spec.FallbackInstanceTypes) == 0 {

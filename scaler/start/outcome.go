@@ -22,8 +22,8 @@ type outcome struct {
 	words  string
 	// refusal is what is counted; "" where the cloud has refused nothing.
 	refusal Refusal
-	// until is when the node may be started again, as far as is known before the Node is read. Zero: at
-	// once, as another type.
+	// until is when the node may be started again, as far as is known before the Node is read.
+	// Zero: at once, as another type.
 	until time.Time
 	step  func(n *corev1.Node) transition.Patch
 	// began is when the start began that it ends, as the Node tells it; "" until the Node was read.
