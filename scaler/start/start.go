@@ -113,8 +113,8 @@ type Starter struct {
 	written map[v1alpha1.NodeName]time.Time
 	// answers are the cloud's last ones.
 	answers map[v1alpha1.NodeName]Answer
-	// returned is when standby nodes were last to be made the first type of their class again.
-	returned map[v1alpha1.NodeName]time.Time
+	// returned are the standby nodes that were lately to be made the first type of their class again.
+	returned map[v1alpha1.NodeName]returned
 	// reserved is what the reservations of standby nodes were last to be set to.
 	reserved map[v1alpha1.NodeName]reservationSet
 }
@@ -160,7 +160,7 @@ func New(o Options) *Starter {
 		calls:   map[v1alpha1.NodeName]openCall{}, asked: map[v1alpha1.NodeName]Trigger{},
 		written:  map[v1alpha1.NodeName]time.Time{},
 		answers:  map[v1alpha1.NodeName]Answer{},
-		returned: map[v1alpha1.NodeName]time.Time{},
+		returned: map[v1alpha1.NodeName]returned{},
 		reserved: map[v1alpha1.NodeName]reservationSet{},
 	}
 }

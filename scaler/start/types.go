@@ -22,9 +22,16 @@ import (
 const typesHeldFor = 5 * time.Minute
 
 // typeOf is the type that the standby node is to be changed to at its start, "" where it keeps its
-// own. open says whether the cloud is not known to have none of it.
+// own. open says whether the cloud is not known to have none of it. Where the cache does not show
+// yet that the instance was made the first type again, that is named, or a refusal would count for
+// the type before.
 func (s *Starter) typeOf(node *corev1.Node) (as string, open bool) {
-	as = s.state.StartType(v1alpha1.NodeName(node.Name))
+	name := v1alpha1.NodeName(node.Name)
+	if as = s.state.StartType(name); as == "" {
+		if is := s.returnedTo(name); is != node.Labels[corev1.LabelInstanceTypeStable] {
+			as = is
+		}
+	}
 	_, until, _ := s.state.StartOffering(withType(node, as))
 	return as, until.IsZero()
 }
@@ -174,6 +181,27 @@ func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (do
 	})
 }
 
+// returned is a node that was to be made the type at that time; kind is "" where it was not.
+type returned struct {
+	kind string
+	at   time.Time
+}
+
+// returnedTo is the type that the node's instance was lately made again, "" where none is known.
+func (s *Starter) returnedTo(node v1alpha1.NodeName) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetOldReturns()
+	return s.returned[node].kind
+}
+
+// isOfType takes in that the node's instance was made the type.
+func (s *Starter) isOfType(node v1alpha1.NodeName, kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.returned[node] = returned{kind: kind, at: s.now()}
+}
+
 // Returns reports whether the standby node was lately to be made another type, so that the cloud
 // may still show the one before.
 func (s *Starter) Returns(node v1alpha1.NodeName) bool {
@@ -187,8 +215,8 @@ func (s *Starter) Returns(node v1alpha1.NodeName) bool {
 // forgetOldReturns keeps what may not show yet. The caller holds mu.
 func (s *Starter) forgetOldReturns() {
 	now := s.now()
-	maps.DeleteFunc(s.returned, func(_ v1alpha1.NodeName, at time.Time) bool {
-		return now.Sub(at) >= lifecycle.ConsistencyWait
+	maps.DeleteFunc(s.returned, func(_ v1alpha1.NodeName, r returned) bool {
+		return now.Sub(r.at) >= lifecycle.ConsistencyWait
 	})
 }
 
@@ -196,7 +224,7 @@ func (s *Starter) forgetOldReturns() {
 func (s *Starter) ReturnType(node v1alpha1.NodeName, kind string) {
 	s.mu.Lock()
 	s.forgetOldReturns()
-	s.returned[node] = s.now()
+	s.returned[node] = returned{at: s.now()}
 	if _, open := s.calls[node]; !open {
 		s.calls[node] = openCall{returnTo: kind}
 	}
@@ -221,6 +249,7 @@ func (s *Starter) returnType(ctx context.Context, name v1alpha1.NodeName, kind s
 	err := changer.ChangeInstanceType(ctx, string(InstanceOf(node)), kind)
 	switch {
 	case err == nil:
+		s.isOfType(name, kind)
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonInstanceTypeChanged), "Return",
 			"the instance is %s again", kind)
 		return

@@ -65,6 +65,9 @@ type typed struct {
 	shows string
 	// stops is how many calls find the instance stopping.
 	stops int
+	// lags: the cluster state is told later of what is written, unseen.
+	lags   bool
+	unseen []*corev1.Node
 }
 
 func newTyped(t *testing.T, nodes ...*corev1.Node) *typed {
@@ -136,6 +139,11 @@ func (r *typed) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 	}
 	if err != nil {
 		return err
+	}
+	if r.lags {
+		n := &corev1.Node{}
+		r.unseen = append(r.unseen, n)
+		return c.Get(ctx, client.ObjectKeyFromObject(o), n)
 	}
 	r.see(o.GetName())
 	return nil
@@ -501,6 +509,54 @@ func TestANodeThatStartsDoesNotReturn(t *testing.T) {
 		})
 		r.want("start i-x1 as b")
 		r.is("x1", v1alpha1.StateStarting, "b")
+	})
+}
+
+// staleReader shows one Node as it was.
+type staleReader struct {
+	client.Reader
+	node *corev1.Node
+}
+
+func (s *staleReader) Get(ctx context.Context, at client.ObjectKey, into client.Object,
+	options ...client.GetOption) error {
+	if n, ok := into.(*corev1.Node); ok && at.Name == s.node.Name {
+		s.node.DeepCopyInto(n)
+		return nil
+	}
+	return s.Reader.Get(ctx, at, into, options...)
+}
+
+// TestAStartAfterAReturnIsRefusedAsTheTypeThatItIs: the instance was just made type a again, which
+// the cloud has none of, and neither cache nor cluster state show that yet. The refusal counts for
+// a, not for b, and the node starts as b.
+func TestAStartAfterAReturnIsRefusedAsTheTypeThatItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := stopped("x1", "x", "b", 1)
+		r := newTyped(t, before)
+		r.dry["x/a"] = true
+		r.lags = true
+		r.starter.reader = &staleReader{r.api, before}
+		r.run(func() {
+			r.starter.ReturnType("x1", "a")
+			synctest.Wait()
+			r.pend()
+			synctest.Wait()
+			r.starter.reader, r.lags = r.api, false
+			for _, n := range r.unseen {
+				r.state.SetNode(n)
+			}
+			<-time.After(time.Minute)
+		})
+		for kind, want := range map[string]bool{"a": true, "b": false} {
+			until := r.state.OfferingUnavailableUntil(decide.Offering{Zone: "x", Type: kind}, time.Now())
+			if dry := !until.IsZero(); dry != want {
+				t.Errorf("type %s is known to be out: %t, want %t", kind, dry, want)
+			}
+		}
+		if r.started != "b" {
+			t.Errorf("the node has started as %q, want b: %q", r.started, r.calls)
+		}
 	})
 }
 
