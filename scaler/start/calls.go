@@ -90,6 +90,7 @@ func (s *Starter) callOpen(ctx context.Context, name v1alpha1.NodeName, open ope
 		return err
 	}
 	if open.node != nil {
+		open.node = s.asReturned(open.node)
 		if returned, err := s.returnUnclaimed(ctx, name); returned || err != nil {
 			return err
 		}

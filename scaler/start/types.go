@@ -22,16 +22,9 @@ import (
 const typesHeldFor = 5 * time.Minute
 
 // typeOf is the type that the standby node is to be changed to at its start, "" where it keeps its
-// own. open says whether the cloud is not known to have none of it. Where the cache does not show
-// yet that the instance was made the first type again, that is named, or a refusal would count for
-// the type before.
+// own. open says whether the cloud is not known to have none of it.
 func (s *Starter) typeOf(node *corev1.Node) (as string, open bool) {
-	name := v1alpha1.NodeName(node.Name)
-	if as = s.state.StartType(name); as == "" {
-		if is := s.returnedTo(name); is != node.Labels[corev1.LabelInstanceTypeStable] {
-			as = is
-		}
-	}
+	as = s.state.StartType(v1alpha1.NodeName(node.Name))
 	_, until, _ := s.state.StartOffering(withType(node, as))
 	return as, until.IsZero()
 }
@@ -187,12 +180,19 @@ type returned struct {
 	at   time.Time
 }
 
-// returnedTo is the type that the node's instance was lately made again, "" where none is known.
-func (s *Starter) returnedTo(node v1alpha1.NodeName) string {
+// asReturned is the Node of a start intent with the type that its instance was lately made again.
+// Where the cache did not show that yet, a refusal would count for the type before.
+func (s *Starter) asReturned(node *corev1.Node) *corev1.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetOldReturns()
-	return s.returned[node].kind
+	kind := s.returned[v1alpha1.NodeName(node.Name)].kind
+	if kind == "" || node.Annotations[v1alpha1.AnnotationInstanceType] != "" {
+		return node
+	}
+	is := node.DeepCopy()
+	v1alpha1.SetInstanceType(is.Labels, kind)
+	return is
 }
 
 // isOfType takes in that the node's instance was made the type.
