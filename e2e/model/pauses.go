@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
-	"github.com/stratos-sh/stratos/provider"
 )
 
 // A person pauses a pool, and resumes it a while later.
@@ -109,7 +108,7 @@ func (r *rules) begins(old, n *corev1.Node) {
 			r.whilePaused(pool, "%s is drained", n.Name)
 		}
 	case v1alpha1.StateTerminating:
-		if i := r.w.machineOf(n); i != nil && i.state() != provider.InstanceShuttingDown {
+		if i := r.w.machineOf(n); i != nil && !i.ending() { // others may have ended it
 			r.whilePaused(pool, "%s is to be terminated", n.Name)
 		}
 	case v1alpha1.StateWarmup:

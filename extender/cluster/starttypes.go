@@ -11,6 +11,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // startTypes is what is known of the instance types that standby nodes may start as.
@@ -299,12 +300,17 @@ func (s *State) HoldTypeChanges(until time.Time) {
 // StartType is the type that the standby node's instance is to be made at its start, "" where it
 // stays what it is.
 func (s *State) StartType(name v1alpha1.NodeName) string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if n := s.nodeOf(name); n != nil && n.ChangesType {
-		return n.Labels[corev1.LabelInstanceTypeStable]
+	s.mu.Lock() // what is known of types is kept
+	defer s.mu.Unlock()
+	e := s.nodes[name]
+	if e == nil || e.object == nil {
+		return ""
 	}
-	return ""
+	is, changes := s.asStarted(e.object, s.poolOf(e.object)) // anew: a pod may have been bound since
+	if !changes {
+		return ""
+	}
+	return is.Labels[corev1.LabelInstanceTypeStable]
 }
 
 // TypesOf are the types that the node's instance may be of, the class's first type first; none
@@ -326,8 +332,8 @@ func (s *State) TypesOf(name v1alpha1.NodeName) []string {
 // another type.
 func (s *State) MayStartAgain(name v1alpha1.NodeName) bool {
 	now := s.now()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock() // what is known of types is kept
+	defer s.mu.Unlock()
 	e := s.nodes[name]
 	return e != nil && e.object != nil && s.typeToStart(e.object, s.poolOf(e.object), now) != ""
 }
@@ -384,17 +390,26 @@ func (s *State) typeToStart(n *corev1.Node, pool *v1alpha1.NodePool, now time.Ti
 		r, _ := class.ReservationOf(kind, n.Labels[corev1.LabelTopologyZone])
 		return r
 	}
-	refused := s.types.refused[v1alpha1.NodeName(n.Name)]
-	if failed := s.types.failedOf(class); len(failed) > 0 {
-		refused = maps.Clone(refused)
-		if refused == nil {
-			refused = map[string]bool{}
-		}
-		for kind := range failed {
-			refused[kind] = true
-		}
+	usable, refused := class.UsableTypes(), map[string]bool{}
+	maps.Copy(refused, s.types.refused[v1alpha1.NodeName(n.Name)])
+	for kind := range s.types.failedOf(class) {
+		refused[kind] = true
 	}
-	return s.claims.StartsAs(n, class.UsableTypes(), refused, reserves, now)
+	for _, kind := range slices.Concat(usable, []string{n.Labels[corev1.LabelInstanceTypeStable]}) {
+		refused[kind] = refused[kind] || !s.holdsBound(n, pool, kind)
+	}
+	return s.claims.StartsAs(n, usable, refused, reserves, now)
+}
+
+// holdsBound reports whether the pods that are bound to the Node have room on it as an instance of
+// the type, as far as is known of that: its kubelet would reject them for good, and no other node
+// can take them. The caller holds mu.
+func (s *State) holdsBound(n *corev1.Node, pool *v1alpha1.NodePool, kind string) bool {
+	e := s.nodes[v1alpha1.NodeName(n.Name)]
+	if e == nil || len(e.pods) == 0 || kind == n.Labels[corev1.LabelInstanceTypeStable] && decide.ReportsItsType(n) {
+		return true
+	}
+	return fit.FromList(decide.OfType(n, kind, s.leastOf(pool, kind)).Status.Allocatable).Short(e.used) == ""
 }
 
 // asStarted is the Node as it is when its instance has started: as another type than it was when it

@@ -588,6 +588,42 @@ func TestAStartingNodeShowsTheRoomOfItsType(t *testing.T) {
 	}
 }
 
+// TestANodeStartsAsNoTypeThatIsTooSmallForItsPods: pods were bound to it before it stopped. Its
+// kubelet would reject them.
+func TestANodeStartsAsNoTypeThatIsTooSmallForItsPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		cpu, want string
+	}{
+		"it holds them":            {cpu: "3", want: "a"},
+		"it does not":              {cpu: "5", want: "c"},
+		"no type does but its own": {cpu: "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newTypedView()
+			of := func(cpu string) func(*corev1.Node) {
+				return func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse(cpu) }
+			}
+			v.SetNode(poolNode("small", v1alpha1.StateRunning, inZ("a"), of("4")))
+			v.SetNode(poolNode("large", v1alpha1.StateRunning, inZ("c"), of("6")))
+			v.SetNode(poolNode("n", v1alpha1.StateStandby, inZ("b"), of("8")))
+			v.dry("b")
+			if got := v.StartType("n"); got != "a" {
+				t.Fatalf("without pods it starts as %q, want a", got)
+			}
+			v.SetPod(small("bound", func(p *corev1.Pod) {
+				p.Spec.NodeName = "n"
+				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(c.cpu)}
+			}))
+			if got := v.StartType("n"); got != c.want {
+				t.Errorf("it starts as %q, want %q", got, c.want)
+			}
+			if again := v.MayStartAgain("n"); again != (c.want != "") {
+				t.Errorf("it may start as another type: %t", again)
+			}
+		})
+	}
+}
+
 // TestReturnsToTheFirstType: a standby node of type b.
 func TestReturnsToTheFirstType(t *testing.T) {
 	trunk := func(n *corev1.Node) { n.Status.Allocatable["vpc.amazonaws.com/pod-eni"] = resource.MustParse("9") }

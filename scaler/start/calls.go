@@ -21,8 +21,10 @@ type openCall struct {
 	at   time.Time
 	// returnTo is the type that a standby node is to be made; "" for a start.
 	returnTo string
-	// changedTo is the type that the instance was made for this start.
-	changedTo string
+	// changedTo is the type that the instance was made for this start; a start that is asked for again
+	// needs no second change. notChanged is why the cloud refused the change.
+	changedTo  string
+	notChanged error
 	// leftReservation: the instance was taken out of its reservation for this start.
 	leftReservation bool
 	// reserve is what reservations a standby node's instance is to use; nil for another call.
@@ -161,6 +163,23 @@ func (s *Starter) takeOpen(name v1alpha1.NodeName) (openCall, bool) {
 		s.calls[name] = again
 	}
 	return open, ok
+}
+
+// openOf returns the node's open call, an empty one where there is none.
+func (s *Starter) openOf(name v1alpha1.NodeName) openCall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[name]
+}
+
+// note adds to the node's open call, if there is one.
+func (s *Starter) note(name v1alpha1.NodeName, add func(*openCall)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open, ok := s.calls[name]; ok {
+		add(&open)
+		s.calls[name] = open
+	}
 }
 
 func (s *Starter) forget(name v1alpha1.NodeName) {

@@ -35,7 +35,7 @@ type reservationSet struct {
 // tells, and has to leave it for this start.
 func (s *Starter) isOutOfReservation(node *corev1.Node, o decide.Offering) bool {
 	want, isKnown := s.state.ReservationFor(node, o.Type)
-	return !s.hasLeft(v1alpha1.NodeName(node.Name)) &&
+	return !s.openOf(v1alpha1.NodeName(node.Name)).leftReservation &&
 		(isKnown && want.ID != "" ||
 			node.Annotations[v1alpha1.AnnotationInstanceType] != "" && s.state.NamesReservation(node))
 }
@@ -49,7 +49,7 @@ func (s *Starter) leaveReservation(ctx context.Context, reserver provider.Reserv
 	err := reserver.SetReservation(ctx, string(InstanceOf(node)), v1alpha1.CapacityReservation{})
 	switch {
 	case err == nil:
-		s.left(v1alpha1.NodeName(node.Name))
+		s.note(v1alpha1.NodeName(node.Name), func(open *openCall) { open.leftReservation = true })
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonReservationChanged), "Start",
 			"the instance starts without its capacity reservation, which has no room for it")
 		return nil
@@ -81,23 +81,6 @@ func (s *Starter) notLeft(ctx context.Context, node *corev1.Node, why error) err
 		why: RefusedOther, reason: v1alpha1.ReasonReservationRefused, words: why.Error(),
 		until: s.now().Add(reservationsHeldFor),
 	})
-}
-
-// hasLeft reports whether this process has taken the instance out of its reservation for the start
-// under way.
-func (s *Starter) hasLeft(name v1alpha1.NodeName) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls[name].leftReservation
-}
-
-func (s *Starter) left(name v1alpha1.NodeName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if open, isOpen := s.calls[name]; isOpen {
-		open.leftReservation = true
-		s.calls[name] = open
-	}
 }
 
 // Reserves is what the standby node's instance is to be set to, which uses the reservations is as

@@ -462,7 +462,7 @@ func (s *Starter) startInstance(ctx context.Context, node *corev1.Node) (o decid
 		}
 	}
 	err = s.cloud.StartInstance(ctx, id)
-	if !can || !provider.IsReservation(err) || s.hasLeft(name) {
+	if !can || !provider.IsReservation(err) || s.openOf(name).leftReservation {
 		return o, err
 	}
 	if o.Reservation != "" {

@@ -48,14 +48,18 @@ func withType(node *corev1.Node, as string) *corev1.Node {
 func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	kind := node.Annotations[v1alpha1.AnnotationInstanceType]
 	changer, can := s.cloud.(provider.TypeChanger)
-	if kind == "" || !can || s.changedTo(v1alpha1.NodeName(node.Name), "") == kind {
+	name := v1alpha1.NodeName(node.Name)
+	open := s.openOf(name)
+	switch {
+	case kind == "" || !can || open.changedTo == kind:
 		return false, nil
+	case open.notChanged != nil:
+		return true, s.changeRefused(ctx, node, open.notChanged)
 	}
 	err = changer.ChangeInstanceType(ctx, string(InstanceOf(node)), kind)
-	name := v1alpha1.NodeName(node.Name)
 	switch {
 	case err == nil:
-		s.changedTo(name, kind)
+		s.note(name, func(open *openCall) { open.changedTo = kind })
 		s.events.Eventf(node, nil, corev1.EventTypeNormal, string(v1alpha1.ReasonInstanceTypeChanged), "Start",
 			"the instance is %s now", kind)
 		return false, nil
@@ -87,19 +91,6 @@ func (s *Starter) startsAsFallback(node *corev1.Node) bool {
 		slices.Index(types, node.Labels[corev1.LabelInstanceTypeStable]) > 0 && !s.state.IsBoundToReservation(node)
 }
 
-// changedTo is the type that this process has made the instance for the start under way: a start
-// that is asked for again needs no second change. It takes in another one than "".
-func (s *Starter) changedTo(name v1alpha1.NodeName, kind string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	open, isOpen := s.calls[name]
-	if kind != "" && isOpen {
-		open.changedTo = kind
-		s.calls[name] = open
-	}
-	return open.changedTo
-}
-
 // startRefusedAsType ends a start that the cloud refuses to an instance of its type: it finds some
 // things wrong only then. The instance is of that type, whatever reads that lag still show. It
 // stays that where it can start as no other one now, and backs off as long as a type that is
@@ -115,7 +106,8 @@ func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why
 func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why error) error {
 	instance, err := s.cloud.GetInstance(ctx, string(InstanceOf(node)))
 	if err != nil {
-		return err // the call is made again, and refused again
+		s.note(v1alpha1.NodeName(node.Name), func(open *openCall) { open.notChanged = why })
+		return err
 	}
 	return s.recordTypeRefusal(ctx, node, instance.Type, why, decide.BackoffAfterRefusal)
 }
@@ -132,23 +124,31 @@ func (s *Starter) recordTypeRefusal(ctx context.Context, node *corev1.Node, kind
 
 // noCapacity is about a start of which the cloud has no capacity, in the offering.
 func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, o decide.Offering, why error) error {
-	name, own := v1alpha1.NodeName(node.Name), decide.OfferingOf(node.Labels)
+	name := v1alpha1.NodeName(node.Name)
+	until := s.markUnavailable(node, o, why)
+	return s.decline(ctx, name, declined{
+		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
+		until: s.backoffUntil(name, until),
+	})
+}
+
+// markUnavailable takes in that the cloud has no capacity of the offering for the node. It returns
+// until when the node is left alone.
+func (s *Starter) markUnavailable(node *corev1.Node, o decide.Offering, why error) time.Time {
+	own := decide.OfferingOf(node.Labels)
 	until := s.state.MarkOfferingUnavailable(o, s.now())
 	if o.Reservation != "" && !provider.IsReservation(why) {
 		s.state.MarkOfferingUnavailable(own, s.now()) // it was no matter of the reservation
 	}
 	// Where a quota is used up, no type helps that counts against it too.
 	if changer, can := s.cloud.(provider.TypeChanger); can && provider.IsQuota(why) {
-		for _, kind := range s.state.TypesOf(name) {
+		for _, kind := range s.state.TypesOf(v1alpha1.NodeName(node.Name)) {
 			if kind != own.Type && changer.SharesQuota(kind, own.Type) {
 				s.state.MarkOfferingUnavailable(decide.Offering{Zone: own.Zone, Type: kind}, s.now())
 			}
 		}
 	}
-	return s.decline(ctx, name, declined{
-		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
-		until: s.backoffUntil(name, until),
-	})
+	return until
 }
 
 // backoffUntil is until when a node backs off after a refusal: not at all where it can start as

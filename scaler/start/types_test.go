@@ -65,6 +65,8 @@ type typed struct {
 	shows string
 	// stops is how many calls find the instance stopping.
 	stops int
+	// unread is how many reads are refused.
+	unread int
 	// lags: the cluster state is told later of what is written, unseen.
 	lags   bool
 	unseen []*corev1.Node
@@ -221,6 +223,9 @@ func (r *typed) ChangeInstanceType(_ context.Context, id, kind string) error {
 func (r *typed) GetInstance(_ context.Context, id string) (*provider.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.unread--; r.unread >= 0 {
+		return nil, &provider.RateLimitError{Operation: "DescribeInstances", Err: errors.New("slow down")}
+	}
 	kind := r.kinds[id]
 	if r.shows != "" {
 		kind = r.shows
@@ -594,4 +599,43 @@ func TestATypeThatMayBeHadAgainEndsABackoff(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAWarmUpThatIsRefusedShowsWhatIsOut: an instance that is to be warmed up once more is refused
+// for want of its type. No pod is sent to another node for that type then, until a warm-up shows
+// that the cloud has it again.
+func TestAWarmUpThatIsRefusedShowsWhatIsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		warms := stopped("x2", "x", "a", 1)
+		warms.Labels[v1alpha1.LabelState] = string(v1alpha1.StateWarmup)
+		r := newTyped(t, stopped("x1", "x", "a", 1), warms)
+		defer r.run(func() {})
+		for _, out := range []bool{true, false} {
+			r.dry["x/a"] = out
+			if err := r.starter.WarmAgain(t.Context(), warms); provider.IsInsufficientCapacity(err) != out {
+				t.Fatalf("out: %t, and the warm-up is answered by %v", out, err)
+			}
+			until := r.state.OfferingUnavailableUntil(decide.Offering{Zone: "x", Type: "a"}, time.Now())
+			if known := !until.IsZero(); known != out {
+				t.Errorf("out: %t, known to be: %t", out, known)
+			}
+		}
+	})
+}
+
+// TestARefusedChangeIsNotAskedForAgain: the cloud refuses the change, and then does not say for a
+// while what type the instance is.
+func TestARefusedChangeIsNotAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "a", 1))
+		r.dry["x/a"], r.unread = true, 3
+		r.noChange = func(_, kind string) error {
+			if kind == "b" {
+				return &provider.InvalidConfigError{Field: "instanceType", Reason: "too many interfaces"}
+			}
+			return nil
+		}
+		r.run(func() { r.pend(); <-time.After(time.Minute) })
+		r.want("start i-x1 as a", "change i-x1 to b", "change i-x1 to c", "start i-x1 as c")
+	})
 }
