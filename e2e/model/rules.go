@@ -20,6 +20,8 @@ type rules struct {
 	// bound is when a pod was bound, intent when the last stop intent was written on a node.
 	bound  map[types.UID]time.Time
 	intent map[string]time.Time
+	// boundTo is the instance type of the node that a pod was bound to.
+	boundTo map[types.UID]string
 	// entered is when a node came into the state that it is in.
 	entered map[string]time.Time
 	// sizes are the sizes of a pool that a process may still have in its cache.
@@ -45,7 +47,7 @@ type sized struct {
 }
 
 func newRules(w *World) *rules {
-	return &rules{w: w, bound: map[types.UID]time.Time{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
+	return &rules{w: w, bound: map[types.UID]time.Time{}, boundTo: map[types.UID]string{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
 		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}},
 		ownerRules: newOwnerRules(), pauseRules: pauseRules{paused: map[string]time.Time{}},
 		typeRules:        typeRules{named: map[string]time.Time{}},
@@ -150,7 +152,7 @@ func (r *rules) notePod(old, p *corev1.Pod) {
 		fallthrough
 	case old == nil:
 		if p != nil && p.Spec.NodeName != "" {
-			r.bound[p.UID] = r.w.now
+			r.bound[p.UID], r.boundTo[p.UID] = r.w.now, r.typeOf(p)
 		}
 	}
 }
@@ -381,9 +383,20 @@ func (r *rules) waiting() int {
 	return count + len(r.waited)
 }
 
+// typeOf is the instance type of the pod's node, "" where that is not known.
+func (r *rules) typeOf(p *corev1.Pod) string {
+	if n := r.w.api.node(p.Spec.NodeName); n != nil {
+		return n.Labels[corev1.LabelInstanceTypeStable]
+	}
+	return ""
+}
+
 // rejected: a kubelet had no room for a pod. That must not happen where one scheduler owns the
-// nodes.
+// nodes, unless the node has become a type whose room nothing had shown.
 func (r *rules) rejected(p *corev1.Pod) {
+	if r.boundTo[p.UID] != r.typeOf(p) {
+		return
+	}
 	for _, o := range r.w.api.on(p.Spec.NodeName) {
 		if o.Spec.SchedulerName != ourScheduler && counts(o) {
 			return

@@ -54,7 +54,7 @@ func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool,
 	case kind == "" || !can || open.changedTo == kind:
 		return false, nil
 	case open.notChanged != nil:
-		return true, s.changeRefused(ctx, node, open.notChanged)
+		return s.changeRefused(ctx, node, kind, open.notChanged)
 	}
 	err = changer.ChangeInstanceType(ctx, string(InstanceOf(node)), kind)
 	switch {
@@ -74,7 +74,7 @@ func (s *Starter) changeType(ctx context.Context, node *corev1.Node) (done bool,
 		// would count for the new one.
 		return false, err
 	}
-	return true, s.changeRefused(ctx, node, err)
+	return s.changeRefused(ctx, node, kind, err)
 }
 
 func isStopping(err error) bool {
@@ -101,15 +101,21 @@ func (s *Starter) startRefusedAsType(ctx context.Context, node *corev1.Node, why
 	return s.recordTypeRefusal(ctx, node, kind, why, backoffFirst)
 }
 
-// changeRefused ends a start as another type that the cloud refuses. What type the instance has is
-// asked for: the Node names the other one.
-func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, why error) error {
+// changeRefused ends a start as another type, kind, that the cloud refuses. What type the instance
+// has is asked for: the Node names the other one. Where a process before this one has made it that,
+// it may run already, and the start goes on.
+func (s *Starter) changeRefused(ctx context.Context, node *corev1.Node, kind string, why error) (done bool, err error) {
+	name := v1alpha1.NodeName(node.Name)
 	instance, err := s.cloud.GetInstance(ctx, string(InstanceOf(node)))
-	if err != nil {
-		s.note(v1alpha1.NodeName(node.Name), func(open *openCall) { open.notChanged = why })
-		return err
+	switch {
+	case err != nil:
+		s.note(name, func(open *openCall) { open.notChanged = why })
+		return true, err
+	case instance.Type == kind:
+		s.note(name, func(open *openCall) { open.changedTo, open.notChanged = kind, nil })
+		return false, nil
 	}
-	return s.recordTypeRefusal(ctx, node, instance.Type, why, decide.BackoffAfterRefusal)
+	return true, s.recordTypeRefusal(ctx, node, instance.Type, why, decide.BackoffAfterRefusal)
 }
 
 // recordTypeRefusal ends a start as another type. kind is what the instance is.

@@ -639,3 +639,18 @@ func TestARefusedChangeIsNotAskedForAgain(t *testing.T) {
 		r.want("start i-x1 as a", "change i-x1 to b", "change i-x1 to c", "start i-x1 as c")
 	})
 }
+
+// TestAStartThatHasHappenedIsNotDeclined: a process before this one has made the instance the type
+// and has started it. This one may not change types any more.
+func TestAStartThatHasHappenedIsNotDeclined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		starting := stopped("x1", "x", "b", 1)
+		starting.Labels[v1alpha1.LabelState] = string(v1alpha1.StateStarting)
+		starting.Annotations[v1alpha1.AnnotationInstanceType] = "b"
+		r := newTyped(t, starting)
+		r.noChange = func(string, string) error { return &provider.UnauthorizedError{Operation: "Modify", Reason: "no"} }
+		r.run(func() { r.starter.Resume("x1", TriggerPending, time.Now()); <-time.After(time.Minute) })
+		r.want("change i-x1 to b", "start i-x1 as b")
+		r.is("x1", v1alpha1.StateStarting, "b")
+	})
+}
