@@ -47,8 +47,9 @@ type sized struct {
 }
 
 func newRules(w *World) *rules {
-	return &rules{w: w, bound: map[types.UID]time.Time{}, boundTo: map[types.UID]string{}, intent: map[string]time.Time{}, entered: map[string]time.Time{},
-		sizes: map[string][]sized{}, nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}},
+	return &rules{w: w, bound: map[types.UID]time.Time{}, boundTo: map[types.UID]string{},
+		intent: map[string]time.Time{}, entered: map[string]time.Time{}, sizes: map[string][]sized{},
+		nodeRules: newNodeRules(), groupRules: groupRules{upset: map[string]bool{}},
 		ownerRules: newOwnerRules(), pauseRules: pauseRules{paused: map[string]time.Time{}},
 		typeRules:        typeRules{named: map[string]time.Time{}},
 		reservationRules: reservationRules{said: map[string]time.Time{}}}

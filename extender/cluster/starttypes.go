@@ -402,8 +402,8 @@ func (s *State) typeToStart(n *corev1.Node, pool *v1alpha1.NodePool, now time.Ti
 }
 
 // holdsBound reports whether the pods that are bound to the Node have room on it as an instance of
-// the type, as far as is known of that: its kubelet would reject them for good, and no other node
-// can take them. The caller holds mu.
+// the type, as far as is known of that: its kubelet would reject them permanently, and no other
+// node can take them. The caller holds mu.
 func (s *State) holdsBound(n *corev1.Node, pool *v1alpha1.NodePool, kind string) bool {
 	e := s.nodes[v1alpha1.NodeName(n.Name)]
 	if e == nil || len(e.pods) == 0 || kind == n.Labels[corev1.LabelInstanceTypeStable] && decide.ReportsItsType(n) {
