@@ -59,6 +59,8 @@ type process struct {
 	answered map[string]bool
 	// unavailable is when the cloud last had none of an offering for it, and none since.
 	unavailable map[offering]time.Time
+	// backoffs are how long those offerings are left alone.
+	backoffs map[offering]time.Duration
 	// given is when the cloud last had some of an offering for it.
 	given map[offering]time.Time
 	// notSet is what reservation the cloud last refused to set an instance to for it, barred when it
@@ -75,7 +77,8 @@ type process struct {
 func (w *World) begin(leader bool) *process {
 	w.rules.forsaken()
 	p := &process{w: w, ctx: context.Background(), leader: leader, born: w.now, skew: w.skew,
-		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{}, unavailable: map[offering]time.Time{},
+		seen: map[v1alpha1.InstanceID]bool{}, answered: map[string]bool{},
+		unavailable: map[offering]time.Time{}, backoffs: map[offering]time.Duration{},
 		given: map[offering]time.Time{}, notSet: map[v1alpha1.InstanceID]notSet{}}
 	now := func() time.Time { return w.now.Add(p.skew) }
 	p.state = cluster.New(decide.NewClaims(), now)

@@ -130,15 +130,18 @@ func (r *rules) answeredStart(p *process, i *instance, err error) {
 	case err == nil:
 		for _, o := range []offering{labelledOffering(n), o, r.w.namedOffering(n)} { // for which the process may take it
 			delete(p.unavailable, o)
+			delete(p.backoffs, o)
 			p.given[o] = r.w.now
 		}
 	}
 }
 
-// learns: what is refused while the backoff lasts, to starts for bound pods, does not prolong it.
+// learns: what is refused while the backoff lasts, to starts for bound pods, does not prolong it. It
+// doubles with each that is refused after its end.
 func (r *rules) learns(p *process, o offering) {
-	if r.w.now.Sub(p.unavailable[o]) >= 3*time.Minute {
-		p.unavailable[o] = r.w.now
+	const first, most = 3 * time.Minute, 30 * time.Minute
+	if r.w.now.Sub(p.unavailable[o]) >= p.backoffs[o] {
+		p.unavailable[o], p.backoffs[o] = r.w.now, min(max(first, 2*p.backoffs[o]), most)
 	}
 }
 
