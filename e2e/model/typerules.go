@@ -136,8 +136,8 @@ func (r *rules) answeredStart(p *process, i *instance, err error) {
 	}
 }
 
-// learns: what is refused while the backoff lasts, to starts for bound pods, does not prolong it. It
-// doubles with each that is refused after its end.
+// learns: what is refused while the backoff lasts, to starts for bound pods, does not prolong it.
+// It doubles with each that is refused after its end.
 func (r *rules) learns(p *process, o offering) {
 	const first, most = 3 * time.Minute, 30 * time.Minute
 	if r.w.now.Sub(p.unavailable[o]) >= p.backoffs[o] {
