@@ -148,6 +148,16 @@ func (e *nodeInfo) ports() []fit.HostPort {
 	return out
 }
 
+// hasWorkload reports whether other pods than those of DaemonSets are on the node: the few stopped
+// nodes that have are to start at once.
+func (e *nodeInfo) hasWorkload() bool {
+	count := len(e.pods)
+	for _, of := range e.daemons {
+		count -= of
+	}
+	return count > 0
+}
+
 // hasDaemonPod reports whether a pod of the DaemonSet is on the node.
 func (e *nodeInfo) hasDaemonPod(set types.UID) bool { return e.daemons[set] > 0 }
 

@@ -395,21 +395,22 @@ func (s *State) typeToStart(n *corev1.Node, pool *v1alpha1.NodePool, now time.Ti
 	for kind := range s.types.failedOf(class) {
 		refused[kind] = true
 	}
-	for _, kind := range slices.Concat(usable, []string{n.Labels[corev1.LabelInstanceTypeStable]}) {
-		refused[kind] = refused[kind] || !s.holdsBound(n, pool, kind)
+	if e := s.nodes[v1alpha1.NodeName(n.Name)]; e != nil && e.hasWorkload() {
+		for _, kind := range slices.Concat(usable, []string{n.Labels[corev1.LabelInstanceTypeStable]}) {
+			refused[kind] = refused[kind] || !s.holds(n, pool, kind, e.used)
+		}
 	}
 	return s.claims.StartsAs(n, usable, refused, reserves, now)
 }
 
-// holdsBound reports whether the pods that are bound to the Node have room on it as an instance of
-// the type, as far as is known of that: its kubelet would reject them permanently, and no other
-// node can take them. The caller holds mu.
-func (s *State) holdsBound(n *corev1.Node, pool *v1alpha1.NodePool, kind string) bool {
-	e := s.nodes[v1alpha1.NodeName(n.Name)]
-	if e == nil || len(e.pods) == 0 || kind == n.Labels[corev1.LabelInstanceTypeStable] && decide.ReportsItsType(n) {
+// holds reports whether the pods that are bound to the Node have room on it as an instance of the
+// type, as far as is known of that: its kubelet would reject them permanently, and no other node
+// can take them. The caller holds mu.
+func (s *State) holds(n *corev1.Node, pool *v1alpha1.NodePool, kind string, bound fit.Resources) bool {
+	if kind == n.Labels[corev1.LabelInstanceTypeStable] && decide.ReportsItsType(n) {
 		return true
 	}
-	return fit.FromList(decide.OfType(n, kind, s.leastOf(pool, kind)).Status.Allocatable).Short(e.used) == ""
+	return fit.FromList(decide.OfType(n, kind, s.leastOf(pool, kind)).Status.Allocatable).Short(bound) == ""
 }
 
 // asStarted is the Node as it is when its instance has started: as another type than it was when it
