@@ -3,6 +3,7 @@ package scaler
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/cluster"
+	"github.com/stratos-sh/stratos/extender/decide"
 	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/nodeclass"
@@ -150,7 +153,7 @@ func TestDemandInNodes(t *testing.T) {
 				d.Add(p, "p")
 			}
 			offer := pending.Offer{Promised: c.promised, Daemons: c.daemons}
-			if got := d.Need(pool, c.nodes, offer, plan.Supply{}).Any; got != c.want {
+			if got := d.Need(pool, c.nodes, offer, plan.Supply{}, cluster.New(decide.NewClaims(), time.Now)).Any; got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 		})
@@ -177,4 +180,57 @@ func TestAWaitingPodHasAnInstanceLaunched(t *testing.T) {
 	if len(r.demand.Of("p")) != 0 {
 		t.Error("the demand outlives the pod's wait")
 	}
+}
+
+// TestStandbyNodesThatAreTooSmallServeNoPod: an instance that ran as a fallback type, whose kubelet
+// leaves less to pods, is the first type again and shows what it last reported. Pods that a new
+// instance has room for have one launched.
+func TestStandbyNodesThatAreTooSmallServeNoPod(t *testing.T) {
+	pool := nodePool(9, 0)
+	small := nodeIn(v1alpha1.StateStandby, annotated(v1alpha1.AnnotationAllocatableAtStop, "{}"))
+	small.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("3")
+	large := nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) { n.Name, n.UID = "large", "large" })
+	for name, c := range map[string]struct {
+		nodes, seen []*corev1.Node
+		pods        []*corev1.Pod
+		want        plan.Need
+	}{
+		"one that fits it": {[]*corev1.Node{small}, []*corev1.Node{small}, []*corev1.Pod{waits("a", "3")}, plan.Need{Any: 1}},
+		"one that does not": {[]*corev1.Node{small}, []*corev1.Node{small}, []*corev1.Pod{waits("a", "4"), waits("b", "4")},
+			plan.Need{Any: 2, New: 2}},
+		"both": {[]*corev1.Node{small}, []*corev1.Node{small}, []*corev1.Pod{waits("a", "3"), waits("b", "4")},
+			plan.Need{Any: 2, New: 1}},
+		"beside a larger one": {[]*corev1.Node{small, large}, []*corev1.Node{small, large},
+			[]*corev1.Pod{waits("a", "4")}, plan.Need{Any: 1}},
+		"while the larger one is not known yet": {[]*corev1.Node{small, large}, []*corev1.Node{small},
+			[]*corev1.Pod{waits("a", "4")}, plan.Need{Any: 1}},
+		"beside a larger one that may not start": {[]*corev1.Node{small, large}, []*corev1.Node{small, held(large)},
+			[]*corev1.Pod{waits("a", "4")}, plan.Need{Any: 1, New: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := cluster.New(decide.NewClaims(), time.Now)
+			state.SetPool(pool)
+			for _, n := range c.seen {
+				state.SetNode(n)
+			}
+			d, nodes := pending.NewDemand(), []corev1.Node{}
+			for _, n := range c.nodes {
+				nodes = append(nodes, *n)
+			}
+			for _, p := range c.pods {
+				d.Add(p, "p")
+			}
+			got := d.Need(pool, nodes, pending.Offer{Promised: promise("4")}, plan.Supply{}, state)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("need (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// held is the node as a person keeps it from starting.
+func held(n *corev1.Node) *corev1.Node {
+	n = n.DeepCopy()
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "person", Effect: corev1.TaintEffectNoSchedule})
+	return n
 }

@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
+	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/scaler/plan"
 )
 
@@ -145,12 +147,14 @@ func (d *Demand) waiting(pool v1alpha1.PoolName) []plan.Waiting {
 // Need is what the pool's pending pods need, placed on empty nodes like one that the pool has.
 // While it has none to take as a pattern, they are placed on a node with the capacity in the
 // class's status. Where the status has none, one node is asked for, which then serves as the
-// pattern.
-func (d *Demand) Need(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer, supply plan.Supply) plan.Need {
+// pattern. What fits a standby node is judged by the state.
+func (d *Demand) Need(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer, supply plan.Supply,
+	state *cluster.State) plan.Need {
 	pods := d.waiting(v1alpha1.PoolName(pool.Name))
 	if len(pods) == 0 {
 		return plan.Need{}
 	}
+	markUnfit(pods, standbyOf(pool, nodes, state), state)
 	n, whole := newNode(pool, o.patternOf(reported(pool, nodes)), o)
 	if !whole && o.Promised == nil {
 		return plan.NeedOf(pods, nil, supply, inZoneOf)
@@ -159,6 +163,49 @@ func (d *Demand) Need(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer, sup
 		n.Labels = inZoneOf(n.Labels, o.zones[0])
 	}
 	return plan.NeedOf(pods, decide.NodeOf(n, pool, o.Daemons...), supply, inZoneOf)
+}
+
+// standbyOf are the pool's standby nodes that may be started; none where the state has not seen yet
+// that one of them is standby, which may serve any pod.
+func standbyOf(pool *v1alpha1.NodePool, nodes []corev1.Node, state *cluster.State) []*decide.Node {
+	known, out := map[v1alpha1.NodeName]bool{}, []*decide.Node{}
+	for _, p := range state.Pools() {
+		if p.Pool.Name != pool.Name {
+			continue
+		}
+		for _, n := range p.Nodes {
+			known[n.Name] = n.State == v1alpha1.StateStandby
+			if known[n.Name] && n.NotStartable == "" {
+				out = append(out, n)
+			}
+		}
+	}
+	for i := range nodes {
+		if v1alpha1.NodeState(nodes[i].Labels[v1alpha1.LabelState]) == v1alpha1.StateStandby &&
+			!known[v1alpha1.NodeName(nodes[i].Name)] {
+			return nil
+		}
+	}
+	return out
+}
+
+// markUnfit marks the pods that fit none of the standby nodes, though they are empty. Pods of one
+// shape are judged once. Without standby nodes it makes no difference.
+func markUnfit(pods []plan.Waiting, standby []*decide.Node, state *cluster.State) {
+	if len(standby) == 0 {
+		return
+	}
+	judged := map[fit.Shape]bool{}
+	for i := range pods {
+		shape := fit.ShapeOf(pods[i].Pod)
+		unfit, known := judged[shape]
+		if !known || shape == (fit.Shape{}) {
+			judge := state.PodFit(pods[i].Pod)
+			unfit = !slices.ContainsFunc(standby, func(n *decide.Node) bool { return refusesEmpty(judge, n, true) == nil })
+			judged[shape] = unfit
+		}
+		pods[i].Unfit = unfit
+	}
 }
 
 // reported are the pool's nodes whose kubelet has reported what it offers.

@@ -45,7 +45,8 @@ func nodesFor(pods []*corev1.Pod, pattern *decide.Node) int32 {
 	for _, p := range pods {
 		waiting = append(waiting, Waiting{Pod: p})
 	}
-	return openedFor(waiting, pattern, Supply{}, nil)[""]
+	_, rest := openedFor(waiting, pattern, Supply{}, nil)
+	return rest[""]
 }
 
 func onPort(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }

@@ -11,11 +11,13 @@ import (
 // Pool is what replenishment depends on.
 type Pool struct {
 	PoolSize, MinStandby int32
-	// Demand are the nodes that pending pods need and that no standby node can be.
-	Demand int32
+	// Demand are the nodes that pending pods need in any zone, New those of them that no standby node
+	// can be, because it does not fit their pods.
+	Demand, New int32
 	// Zoned are the launches that pending pods need in zones where nothing comes up for them. Served
-	// is how much of what comes up serves such pods alone.
-	Zoned, Served int32
+	// is how much of what comes up or is standby serves such pods alone, ServedComing what comes up of
+	// that.
+	Zoned, Served, ServedComing int32
 	// Standby and Warmup are the nodes that are ready to start or will be; Total counts every instance
 	// in every state.
 	Standby, Warmup, Total int32
@@ -58,8 +60,10 @@ func Unneeded(p Pool) int32 {
 
 // lack is how many launches the pool lacks in any zone, pending ones left out.
 func lack(p Pool) int32 {
-	supply := p.Standby + p.Warmup - p.Served
-	return max(p.MinStandby+p.Demand-(supply-p.Withheld), p.Demand-(supply-p.Unstartable))
+	served := max(0, min(p.New, p.Warmup-p.ServedComing))
+	demand, supply := p.Demand-p.New, p.Standby+p.Warmup-p.Served-served
+	rest := max(p.MinStandby+demand-(supply-p.Withheld), demand-(supply-p.Unstartable))
+	return p.New - served + max(0, rest)
 }
 
 // Slots are a pool's launch numbers, recorded on the NodePool before the cloud is called. A slot

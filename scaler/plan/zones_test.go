@@ -3,6 +3,11 @@ package plan
 import (
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/extender/fit"
 )
 
 // TestASlotKeepsItsZoneUntilItSettles, and no other slot gets it.
@@ -39,6 +44,19 @@ func TestLaunchesInZonesAndBesideNodesThatAreKeptBack(t *testing.T) {
 			1},
 		"kept back for long, and a pod waits": {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 1,
 			Unstartable: 1, Withheld: 1, Demand: 1}, 2},
+		"standby, but too small for the pods": {Pool{PoolSize: 5, Standby: 1, Total: 1, Demand: 1, New: 1}, 1},
+		"too small, and one comes up": {Pool{PoolSize: 5, Standby: 1, Warmup: 1, Total: 2, Demand: 1, New: 1},
+			0},
+		"too small, and one comes up for another zone": {Pool{PoolSize: 5, Standby: 1, Warmup: 1, Total: 2, Demand: 1, New: 1,
+			Served: 1, ServedComing: 1}, 1},
+		"too small for one of two": {Pool{PoolSize: 5, Standby: 1, Total: 1, Demand: 2, New: 1}, 1},
+		"too small, and one is asked for": {Pool{PoolSize: 5, Standby: 1, Total: 1, Demand: 1, New: 1, Pending: 1},
+			0},
+		"too small, and as many as minStandby": {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 1, Demand: 1, New: 1}, 1},
+		"too small, and more than minStandby":  {Pool{PoolSize: 9, MinStandby: 1, Standby: 4, Total: 4, Demand: 2, New: 2}, 2},
+		"too small, and standby lacks one":     {Pool{PoolSize: 5, MinStandby: 2, Standby: 1, Total: 1, Demand: 1, New: 1}, 2},
+		"too small, and one comes up for standby": {Pool{PoolSize: 5, MinStandby: 2, Standby: 1, Warmup: 1, Total: 2,
+			Demand: 1, New: 1}, 1},
 		"kept back for long, and another is on its way": {Pool{PoolSize: 5, MinStandby: 1, Standby: 1, Total: 2, Pending: 1,
 			Unstartable: 1, Withheld: 1}, 0},
 	} {
@@ -87,5 +105,44 @@ func TestAKeptBackNodeIsNoSurplus(t *testing.T) {
 	members := []Candidate{standby("a", func(m *Candidate) { m.Withheld = true }), standby("b")}
 	if got := Surplus(members, hourly(1)); len(got) > 0 {
 		t.Errorf("surplus %v", got)
+	}
+}
+
+// TestPodsThatFitNoStandbyNode need what comes up, or a launch; the others take the room that is
+// left there, and then standby nodes.
+func TestPodsThatFitNoStandbyNode(t *testing.T) {
+	one := func(unfit bool, cpu string, zones ...string) Waiting {
+		return Waiting{Pod: cpuPods(1, cpu)[0], Zones: zones, Unfit: unfit}
+	}
+	standby, coming := map[string]int32{"x": 1}, map[string]int32{"x": 1}
+	for name, c := range map[string]struct {
+		pods   []Waiting
+		supply Supply
+		want   Need
+	}{
+		"in any zone":                 {[]Waiting{one(true, "4")}, Supply{Standby: standby}, Need{Any: 1, New: 1}},
+		"beside one that fits":        {[]Waiting{one(false, "4"), one(true, "4")}, Supply{Standby: standby}, Need{Any: 2, New: 1}},
+		"with room for one that fits": {[]Waiting{one(false, "1"), one(true, "3")}, Supply{}, Need{Any: 1, New: 1}},
+		"in the standby node's zone":  {[]Waiting{one(true, "4", "x")}, Supply{Standby: standby}, Need{Zones: []string{"x"}}},
+		"where one comes up": {[]Waiting{one(true, "4", "x")}, Supply{Standby: standby, Coming: coming},
+			Need{Served: 1, ServedComing: 1}},
+		"beside one that fits, in the zone": {[]Waiting{one(false, "4", "x"), one(true, "4", "x")},
+			Supply{Standby: standby, Coming: coming}, Need{Served: 2, ServedComing: 1}},
+		"one that fits takes the standby node": {[]Waiting{one(false, "4", "x")},
+			Supply{Standby: standby, Coming: coming}, Need{Served: 1}},
+		"the zone where one comes up": {[]Waiting{one(true, "4", "w", "x")}, Supply{Standby: map[string]int32{"w": 1},
+			Coming: coming}, Need{Served: 1, ServedComing: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pattern := &decide.Node{Node: fit.Node{Name: "n", Allocatable: fit.Resources{MilliCPU: 4000, Pods: 10}}}
+			same := func(labels map[string]string, _ string) map[string]string { return labels }
+			if diff := cmp.Diff(c.want, NeedOf(c.pods, pattern, c.supply, same)); diff != "" {
+				t.Errorf("need (-want +got):\n%s", diff)
+			}
+		})
+	}
+	need := NeedOf([]Waiting{one(true, "4", "x")}, nil, Supply{Standby: standby}, nil)
+	if diff := cmp.Diff(Need{Zones: []string{"x"}}, need); diff != "" {
+		t.Errorf("without a pattern (-want +got):\n%s", diff)
 	}
 }

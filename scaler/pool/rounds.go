@@ -40,7 +40,7 @@ func (c *Reconciler) replenish(ctx context.Context, s snapshot) (launchResult, e
 	offer := pending.OfferOf(ctx, c.Classes, s.pool, c.Daemons())
 	count := c.count(s.pool, s.nodes)
 	lacks := func(slots slots) (plan.Need, plan.Pool) {
-		need := c.Demand.Need(s.pool, s.nodes, offer, c.supply(s.pool, s.nodes, slots))
+		need := c.Demand.Need(s.pool, s.nodes, offer, c.supply(s.pool, s.nodes, slots), c.State)
 		return need, c.wants(s.pool, count, need, from)
 	}
 	need, wants := lacks(s.slots)
@@ -63,8 +63,8 @@ func (c *Reconciler) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState
 	from string) plan.Pool {
 	_, failing := c.Warmups.last(pool, from)
 	p := plan.Pool{
-		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: need.Any,
-		Zoned: int32(len(need.Zones)), Served: need.Served, //nolint:gosec // one per pod at most
+		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: need.Any, New: need.New,
+		Zoned: int32(len(need.Zones)), Served: need.Served, ServedComing: need.ServedComing, //nolint:gosec // one per pod
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		// What an unexplained end means is found out first: a launch in its place may end the same way.
 		Held: c.Inventory.EndUnexplained(v1alpha1.PoolName(pool.Name)),
@@ -103,7 +103,7 @@ func (c *Reconciler) reserve(ctx context.Context, pool *v1alpha1.NodePool, slots
 	zones []string) (slots, error) {
 	has.Pending = pendingLaunches(slots)
 	n := plan.Launches(has)
-	has.Demand, has.Zoned = 0, 0
+	has.Demand, has.New, has.Zoned = 0, 0, 0
 	cold := n - plan.Launches(has) // those that the pool would not launch for itself
 	slots = slots.reserve(n).in(zones[:min(len(zones), int(n))])
 	text := slots.String()

@@ -13,15 +13,19 @@ func (c *Reconciler) supply(pool *v1alpha1.NodePool, nodes []corev1.Node, s slot
 	for i := range nodes {
 		states[nodes[i].Spec.ProviderID] = v1alpha1.NodeState(nodes[i].Labels[v1alpha1.LabelState])
 	}
-	out := plan.Supply{ByZone: map[string]int32{}, Next: s.Next}
+	out := plan.Supply{Coming: map[string]int32{}, Standby: map[string]int32{}, Next: s.Next}
 	for _, e := range c.Inventory.Of(v1alpha1.PoolName(pool.Name)) {
-		if state := states[e.ProviderID]; state == "" || state == v1alpha1.StateWarmup || state == v1alpha1.StateStandby {
-			out.ByZone[e.Zone]++
+		switch states[e.ProviderID] {
+		case "", v1alpha1.StateWarmup:
+			out.Coming[e.Zone]++
+		case v1alpha1.StateStandby:
+			out.Standby[e.Zone]++
+		default:
 		}
 	}
 	for _, slot := range s.open[s.interrupted:] {
 		if zone := s.Zones[slot]; zone != "" {
-			out.ByZone[zone]++
+			out.Coming[zone]++
 		}
 	}
 	return out
