@@ -147,7 +147,7 @@ func (d *Demand) waiting(pool v1alpha1.PoolName) []plan.Waiting {
 // Need is what the pool's pending pods need, placed on empty nodes like one that the pool has.
 // While it has none to take as a pattern, they are placed on a node with the capacity in the
 // class's status. Where the status has none, one node is asked for, which then serves as the
-// pattern. What fits a standby node is judged by the state.
+// pattern. Whether a pod fits a standby node, the state says.
 func (d *Demand) Need(pool *v1alpha1.NodePool, nodes []corev1.Node, o Offer, supply plan.Supply,
 	state *cluster.State) plan.Need {
 	pods := d.waiting(v1alpha1.PoolName(pool.Name))
@@ -190,19 +190,19 @@ func standbyOf(pool *v1alpha1.NodePool, nodes []corev1.Node, state *cluster.Stat
 }
 
 // markUnfit marks the pods that fit none of the standby nodes, though they are empty. Pods of one
-// shape are judged once. Without standby nodes it makes no difference.
+// shape are checked once. Without standby nodes it makes no difference.
 func markUnfit(pods []plan.Waiting, standby []*decide.Node, state *cluster.State) {
 	if len(standby) == 0 {
 		return
 	}
-	judged := map[fit.Shape]bool{}
+	checked := map[fit.Shape]bool{}
 	for i := range pods {
 		shape := fit.ShapeOf(pods[i].Pod)
-		unfit, known := judged[shape]
+		unfit, known := checked[shape]
 		if !known || shape == (fit.Shape{}) {
 			judge := state.PodFit(pods[i].Pod)
 			unfit = !slices.ContainsFunc(standby, func(n *decide.Node) bool { return refusesEmpty(judge, n, true) == nil })
-			judged[shape] = unfit
+			checked[shape] = unfit
 		}
 		pods[i].Unfit = unfit
 	}
