@@ -153,7 +153,8 @@ func TestDemandInNodes(t *testing.T) {
 				d.Add(p, "p")
 			}
 			offer := pending.Offer{Promised: c.promised, Daemons: c.daemons}
-			if got := d.Need(pool, c.nodes, offer, plan.Supply{}, cluster.New(decide.NewClaims(), time.Now)).Any; got != c.want {
+			state := cluster.New(decide.NewClaims(), time.Now)
+			if got := d.Need(pool, c.nodes, offer, plan.Supply{}, state).Any; got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 		})

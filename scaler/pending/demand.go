@@ -201,7 +201,9 @@ func markUnfit(pods []plan.Waiting, standby []*decide.Node, state *cluster.State
 		unfit, known := checked[shape]
 		if !known || shape == (fit.Shape{}) {
 			judge := state.PodFit(pods[i].Pod)
-			unfit = !slices.ContainsFunc(standby, func(n *decide.Node) bool { return refusesEmpty(judge, n, true) == nil })
+			unfit = !slices.ContainsFunc(standby, func(n *decide.Node) bool {
+				return refusesEmpty(judge, n, true) == nil
+			})
 			checked[shape] = unfit
 		}
 		pods[i].Unfit = unfit

@@ -64,7 +64,8 @@ func (c *Reconciler) wants(pool *v1alpha1.NodePool, count map[v1alpha1.NodeState
 	_, failing := c.Warmups.last(pool, from)
 	p := plan.Pool{
 		PoolSize: pool.Spec.PoolSize, MinStandby: pool.Spec.MinStandby, Demand: need.Any, New: need.New,
-		Zoned: int32(len(need.Zones)), Served: need.Served, ServedComing: need.ServedComing, //nolint:gosec // one per pod
+		Zoned:  int32(len(need.Zones)), //nolint:gosec // one per pod at most
+		Served: need.Served, ServedComing: need.ServedComing,
 		Standby: count[v1alpha1.StateStandby], Warmup: count[v1alpha1.StateWarmup], Total: total(count),
 		// What an unexplained end means is found out first: a launch in its place may end the same way.
 		Held: c.Inventory.EndUnexplained(v1alpha1.PoolName(pool.Name)),
