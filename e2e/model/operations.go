@@ -328,8 +328,9 @@ func cloudOperations() map[string]kindOfOperation {
 			w.cloud.retag(i, func(m map[string]string) { delete(m, v1alpha1.TagManagedBy) })
 		})},
 		"scarce": {4, [4]int{1, 300}, func(w *World, a [4]int) {
-			w.trouble.scarce[[]string{"x",
-				"y"}[a[0]]] = w.now.Add(secondsOf(a[1]))
+			for _, region := range regionNames() {
+				w.trouble.scarce[zoneNames(region)[a[0]]] = w.now.Add(secondsOf(a[1]))
+			}
 		}},
 		"region": {2, [4]int{1, 300}, func(w *World, a [4]int) {
 			w.trouble.regions[regionNames()[a[0]]] = w.now.Add(secondsOf(a[1]))

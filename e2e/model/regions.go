@@ -12,6 +12,14 @@ import (
 // regionNames are the cloud's regions. The first is that of classes that name none.
 func regionNames() []string { return []string{"near", "far"} }
 
+// zoneNames are the zones of a region. As EC2's, no two regions have one of the same name.
+func zoneNames(region string) []string {
+	if regionOr(region) == regionNames()[0] {
+		return []string{"x", "y"}
+	}
+	return []string{"far-x", "far-y"}
+}
+
 // classOf is the class of a pool. That of the second pool names the second region.
 func classOf(pool string) string {
 	if pool == poolNamed(1) {

@@ -150,7 +150,7 @@ func (w *World) mayRun(n *corev1.Node) bool {
 	if w.types.refuses(i, i.kind(), refusedAtStart) {
 		return false // and it is no other type where only this one is reserved
 	}
-	_, err := w.seatFor(wanted(class, i.zone, i.kind()), regionOr(i.region), i.zone, i.kind())
+	_, err := w.seatFor(wanted(class, i.zone, i.kind()), i.zone, i.kind())
 	return err == nil
 }
 

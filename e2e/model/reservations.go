@@ -26,8 +26,8 @@ type reservationPlay struct {
 
 // reservation is capacity of one type in one zone that is reserved.
 type reservation struct {
-	id, region, zone, kind string
-	seats                  int
+	id, zone, kind string
+	seats          int
 	// targeted: only instances use it that are set to it. ended: it reserves nothing any more.
 	targeted, ended bool
 }
@@ -124,8 +124,7 @@ func (w *World) reserve(a [4]int) {
 		r := w.reservation(id)
 		if r == nil {
 			kinds := class.Spec.NamedTypes()
-			r = &reservation{id: id, region: regionOr(class.Spec.Region), zone: zoneNames()[a[3]%2], kind: kinds[0],
-				targeted: a[3] > 1}
+			r = &reservation{id: id, zone: zoneNames(class.Spec.Region)[a[3]%2], kind: kinds[0], targeted: a[3] > 1}
 			if a[2] > 1 {
 				r.kind = kinds[len(kinds)-1]
 			}
@@ -141,8 +140,6 @@ func (w *World) reserve(a [4]int) {
 
 // reservationID names a reservation of a class.
 func reservationID(class, number int) string { return fmt.Sprintf("cr-%d", class+1+2*number) }
-
-func zoneNames() []string { return []string{"x", "y"} }
 
 // resolveReservation is the loop of the class, which writes what the cloud says of its reservation.
 func (w *World) resolveReservation(name string) {
@@ -224,13 +221,13 @@ func (w *World) seatsLeft(r *reservation) int {
 
 // seatFor is the reservation with room in which the instance runs, nil where it runs On-Demand. The
 // error says that it may not.
-func (w *World) seatFor(uses v1alpha1.CapacityReservation, region, zone, kind string) (*reservation, error) {
+func (w *World) seatFor(uses v1alpha1.CapacityReservation, zone, kind string) (*reservation, error) {
 	if uses.Preference == v1alpha1.ReservationNone {
 		return nil, nil //nolint:nilnil // On-Demand
 	}
 	for _, r := range w.reservations.held {
 		isWanted := uses.ID == r.id || uses.ID == "" && !r.targeted
-		if isWanted && !r.ended && r.region == region && r.zone == zone && r.kind == kind && w.seatsLeft(r) > 0 {
+		if isWanted && !r.ended && r.zone == zone && r.kind == kind && w.seatsLeft(r) > 0 {
 			return r, nil
 		}
 	}
@@ -250,8 +247,8 @@ func bindingOf(uses v1alpha1.CapacityReservation) string {
 
 // placed is the reservation in which an instance has power, "" for On-Demand capacity, or why the
 // cloud has none. A zone that has no capacity at all gives none of what is reserved either.
-func (w *World) placed(uses v1alpha1.CapacityReservation, region, zone, kind string) (string, error) {
-	r, err := w.seatFor(uses, region, zone, kind)
+func (w *World) placed(uses v1alpha1.CapacityReservation, zone, kind string) (string, error) {
+	r, err := w.seatFor(uses, zone, kind)
 	switch {
 	case err != nil:
 		return "", err
@@ -263,7 +260,7 @@ func (w *World) placed(uses v1alpha1.CapacityReservation, region, zone, kind str
 
 // startsByHand is where a person's start of the instance has power, whatever the cloud is short of.
 func (w *World) startsByHand(i *instance) (runsIn string, starts bool) {
-	r, err := w.seatFor(i.uses(), regionOr(i.region), i.zone, i.kind())
+	r, err := w.seatFor(i.uses(), i.zone, i.kind())
 	if r != nil {
 		runsIn = r.id
 	}
@@ -281,7 +278,7 @@ type launchOffer struct {
 func (w *World) launchOffer(class *v1alpha1.AWSNodeClass) (launchOffer, error) {
 	var first error
 	for _, o := range w.launchOffers(class) {
-		runsIn, err := w.placed(o.uses, regionOr(class.Spec.Region), o.zone, o.kind)
+		runsIn, err := w.placed(o.uses, o.zone, o.kind)
 		if err == nil {
 			o.runsIn = runsIn
 			return o, nil
@@ -296,8 +293,8 @@ func (w *World) launchOffer(class *v1alpha1.AWSNodeClass) (launchOffer, error) {
 // launchOffers go to the zone of the reservation that the class names, and where it uses no
 // On-Demand capacity to each zone.
 func (w *World) launchOffers(class *v1alpha1.AWSNodeClass) []launchOffer {
-	next := len(w.cloud.instances) % 2
-	zones := []string{zoneNames()[next]}
+	next, inRegion := len(w.cloud.instances)%2, zoneNames(class.Spec.Region)
+	zones := []string{inRegion[next]}
 	named, status := class.Spec.CapacityReservation, class.Status.CapacityReservation
 	isOnly := named != nil && named.Preference == v1alpha1.ReservationOnly
 	switch {
@@ -305,7 +302,7 @@ func (w *World) launchOffers(class *v1alpha1.AWSNodeClass) []launchOffer {
 	case named.ID != "" && status != nil && !status.Ended:
 		zones = []string{status.Zone}
 	case isOnly:
-		zones = append(zones, zoneNames()[1-next])
+		zones = append(zones, inRegion[1-next])
 	}
 	var out []launchOffer
 	for _, kind := range class.UsableTypes() {

@@ -163,7 +163,7 @@ func (s *server) class(name string) *v1alpha1.AWSNodeClass {
 	return c
 }
 
-// dryOut has the cloud run out of a type for some seconds, in one zone or in both; or the account
+// dryOut has the cloud run out of a type for some seconds, in one zone of each region or in both; or the account
 // has used up the quota of its family. The first type is drawn more often than the others.
 func (w *World) dryOut(a [4]int) {
 	kind, until := typeNames()[a[1]%len(typeNames())], w.now.Add(secondsOf(a[2]))
@@ -174,9 +174,11 @@ func (w *World) dryOut(a [4]int) {
 		w.trouble.quotas[familyOf(kind)] = until
 		return
 	}
-	for n, zone := range []string{"x", "y"} {
-		if a[0] == n || a[0] == 2 {
-			w.trouble.dry[offering{zone: zone, kind: kind}] = until
+	for _, region := range regionNames() {
+		for n, zone := range zoneNames(region) {
+			if a[0] == n || a[0] == 2 {
+				w.trouble.dry[offering{zone: zone, kind: kind}] = until
+			}
 		}
 	}
 }
@@ -206,7 +208,7 @@ func (w *World) startIn(p *process, i *instance) (string, error) {
 		w.rules.typeRefused(p, i, i.kind())
 		return "", &provider.InvalidConfigError{Field: "instance " + string(i.id), Reason: "the type is not supported"}
 	}
-	return w.placed(i.uses(), regionOr(i.region), i.zone, i.kind())
+	return w.placed(i.uses(), i.zone, i.kind())
 }
 
 var _ provider.TypeChanger = (*cloudClient)(nil)
