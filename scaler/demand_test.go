@@ -221,7 +221,7 @@ func TestStandbyNodesThatAreTooSmallServeNoPod(t *testing.T) {
 			for _, p := range c.pods {
 				d.Add(p, "p")
 			}
-			got := d.Need(pool, nodes, pending.Offer{Promised: promise("4")}, plan.Supply{}, state)
+			got := d.Need(pool, nodes, pending.Offer{Promised: promise("4"), OfFirstType: true}, plan.Supply{}, state)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("need (-want +got):\n%s", diff)
 			}

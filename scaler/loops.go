@@ -109,7 +109,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
 		State: p.State, Starter: l.Starter, Events: p.Events, Metrics: m, Now: p.Now, Born: p.Now(), Inventory: known,
 		Warmups: failures, Starts: starts, Demand: waiting, Disruptions: recycling, Poke: l.sweep.Poke,
-		Daemons: p.State.Daemons, Classes: kinds, Tokens: kinds.Tokens,
+		Classes: kinds, Tokens: kinds.Tokens,
 	}
 	l.pools = &pool.Reconciler{
 		Namespace: decide.Namespace(p.Namespace), RequiredDaemonSets: p.RequiredDaemonSetNamespaces,
@@ -119,7 +119,6 @@ func NewLoops(p Parts) (*Loops, error) {
 		Disruptions: recycling,
 		Poke:        l.sweep.Poke,
 		Wake:        func(ctx context.Context, id v1alpha1.InstanceID) { inventory.Send(ctx, instances, id) },
-		Daemons:     p.State.Daemons,
 	}
 	l.pending = pending.New(&pending.Reconciler{
 		Classes: kinds,

@@ -247,7 +247,7 @@ func TestAnotherLeaderThatDoesNotSeeALaunchDoesNotRepeatIt(t *testing.T) {
 		Inventory: inventory.New(), Warmups: &pool.WarmupFailures{}, Starts: &pool.StartTimes{},
 		State: r.nodes.State, Demand: r.demand,
 		Disruptions: pool.NewDisruptions(),
-		Poke:        func() {}, Wake: r.pools.Wake, Daemons: r.daemonSets,
+		Poke:        func() {}, Wake: r.pools.Wake,
 	}
 	r.reconcilePool()
 	r.reconcilePool()

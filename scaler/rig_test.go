@@ -143,11 +143,16 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	)
 	seen := cluster.New(r.ledger, clock)
 	seen.Listen(cluster.Listener{ClaimsLost: func(claims []decide.Claim) { r.homeless = append(r.homeless, claims...) }})
+	for _, o := range objects {
+		if set, ok := o.(*appsv1.DaemonSet); ok {
+			seen.SetDaemonSet(set)
+		}
+	}
 	r.nodes = &node.Reconciler{
 		Reader: r.api, Live: r.api, Client: r.api, Cloud: r, Owner: inventory.Owner{Cluster: "here", UID: "uid-here"},
 		Namespace: "stratos", State: seen, Events: r.events, Metrics: metrics,
 		Now: clock, Born: epoch(), Inventory: r.inventory, Poke: func() {},
-		Demand: r.demand, Disruptions: r.turns, Warmups: failures, Starts: starts, Daemons: r.daemonSets,
+		Demand: r.demand, Disruptions: r.turns, Warmups: failures, Starts: starts,
 		Classes: nodeclass.Kinds{Reader: r.api, Served: []nodeclass.Kind{nodeclass.AWSNodeClasses(r.cloud)}},
 		Starter: start.New(start.Options{
 			Reader: r.api, Live: r.api, Writer: r.api, Cloud: r, State: seen, Events: r.events, Now: clock,
@@ -163,24 +168,11 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		Classes:        nodeclass.Kinds{Reader: r.api, Served: []nodeclass.Kind{nodeclass.AWSNodeClasses(r.cloud)}},
 		LaunchesAtOnce: pool.LaunchesAtOnce,
 		Events:         r.events, Metrics: metrics, Now: clock, Inventory: r.inventory,
-		State: seen, Demand: r.demand, Disruptions: r.turns, Warmups: failures, Starts: starts, Daemons: r.daemonSets,
+		State: seen, Demand: r.demand, Disruptions: r.turns, Warmups: failures, Starts: starts,
 		Namespace: "stratos",
 		Poke:      func() {}, Wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
 	}
 	return r
-}
-
-// daemonSets are those that the rig's API server holds now.
-func (r *rig) daemonSets() []*fit.Daemon {
-	var out []*fit.Daemon
-	sets, err := pool.DaemonSets(r.t.Context(), r.api)
-	if err != nil {
-		r.t.Error(err)
-	}
-	for _, set := range sets {
-		out = append(out, fit.NewDaemon(set))
-	}
-	return out
 }
 
 // agents is a DaemonSet that takes 100m of each node that runs.

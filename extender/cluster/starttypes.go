@@ -288,6 +288,23 @@ func (s *State) Launched(pool *v1alpha1.NodePool, zone, kind string) {
 	s.retype(now)
 }
 
+// LaunchesFirstType reports whether an instance that is launched for the pool is of the first type of
+// its class, as far as is known: in none of the zones did the cloud lately lack it.
+func (s *State) LaunchesFirstType(pool *v1alpha1.NodePool, zones []string) bool {
+	now := s.now()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	class := s.types.classOf(pool)
+	if class == nil || class.IsBoundToReservation() {
+		return false
+	}
+	return !slices.ContainsFunc(zones, func(zone string) bool {
+		o := decide.Offering{Zone: zone, Type: class.Spec.InstanceType}
+		want, _ := class.ReservationOf(o.Type, zone)
+		return !s.claims.OfferingUnavailableUntil(s.claims.StartOffering(o, want, now), now).IsZero()
+	})
+}
+
 // HoldTypeChanges takes in that the cloud lets Stratos change no type, until the given time.
 func (s *State) HoldTypeChanges(until time.Time) {
 	now := s.now()

@@ -329,12 +329,14 @@ func TestRefusalsThatAnotherReplicaMeets(t *testing.T) {
 func TestLaunchesSayWhatIsOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		zone, kind, sees string
+		// isFirst: the next launch is of the first type.
+		isFirst bool
 	}{
-		"the first type":         {zone: "z", kind: "a", sees: "a"},
+		"the first type":         {zone: "z", kind: "a", sees: "a", isFirst: true},
 		"the second":             {zone: "z", kind: "b", sees: "b"},
 		"the third":              {zone: "z", kind: "c", sees: "c"},
 		"in another zone":        {zone: "y", kind: "b", sees: "a"},
-		"not a type of the list": {zone: "z", kind: "d", sees: "a"},
+		"not a type of the list": {zone: "z", kind: "d", sees: "a", isFirst: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newTypedView()
@@ -342,6 +344,13 @@ func TestLaunchesSayWhatIsOut(t *testing.T) {
 			v.Launched(v.pools["p"], c.zone, c.kind)
 			if got := v.sees("n1"); got != c.sees {
 				t.Errorf("the node is seen as %s, want %s", got, c.sees)
+			}
+			if got := v.LaunchesFirstType(v.pools["p"], []string{"y", "z"}); got != c.isFirst {
+				t.Errorf("the next launch is of the first type: %t, want %t", got, c.isFirst)
+			}
+			v.now = v.now.Add(time.Hour) // longer than any backoff
+			if !v.LaunchesFirstType(v.pools["p"], []string{"y", "z"}) {
+				t.Error("once no backoff stands, the next launch is not of the first type")
 			}
 		})
 	}

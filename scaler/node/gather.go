@@ -213,7 +213,7 @@ func (c *Reconciler) gatherPromotion(ctx context.Context, r *raw) error {
 		}
 		r.poolNodes = append(r.poolNodes, n)
 	}
-	r.daemons = c.Daemons()
+	r.daemons = c.State.Daemons()
 	return nil
 }
 

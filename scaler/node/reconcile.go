@@ -25,7 +25,6 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
-	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/bootstraptoken"
 	"github.com/stratos-sh/stratos/scaler/conflict"
@@ -61,8 +60,6 @@ type Reconciler struct {
 	Namespace decide.Namespace
 	// RequiredDaemonSets are the namespaces whose DaemonSets' images are required.
 	RequiredDaemonSets []string
-	// Daemons are the cluster's DaemonSets.
-	Daemons func() []*fit.Daemon
 	// Classes say who stops an instance at the end of warm-up where its pool does not.
 	Classes nodeclass.Kinds
 	// Tokens are revoked once the Node of an instance has registered; nil where there are none.

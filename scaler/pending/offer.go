@@ -24,18 +24,21 @@ type Offer struct {
 	zones []string
 	// Daemons are the cluster's DaemonSets, whose pods take room on a new node.
 	Daemons []*fit.Daemon
+	// OfFirstType: an instance that is launched is of the class's first type, as far as is known.
+	OfFirstType bool
 }
 
 // zoned is a class whose status says into which zones it launches.
 type zoned interface{ Zones() []string }
 
 // OfferOf is what the pool can launch.
-func OfferOf(ctx context.Context, classes nodeclass.Kinds, pool *v1alpha1.NodePool, daemons []*fit.Daemon) Offer {
-	o := Offer{Promised: nodeclass.PromisedBy(ctx, classes, pool), Daemons: daemons}
+func OfferOf(ctx context.Context, classes nodeclass.Kinds, pool *v1alpha1.NodePool, state *cluster.State) Offer {
+	o := Offer{Promised: nodeclass.PromisedBy(ctx, classes, pool), Daemons: state.Daemons()}
 	class, _, err := classes.Get(ctx, pool.Spec.Template.NodeClassRef)
 	if z, ok := class.(zoned); ok && err == nil {
 		o.zones = z.Zones()
 	}
+	o.OfFirstType = state.LaunchesFirstType(pool, o.zones)
 	return o
 }
 
@@ -88,12 +91,8 @@ func newNode(pool *v1alpha1.NodePool, is *corev1.Node, o Offer) (n *corev1.Node,
 		if recorded := is.Annotations[v1alpha1.AnnotationAllocatableAtStop]; recorded != "" {
 			n.Annotations = map[string]string{v1alpha1.AnnotationAllocatableAtStop: recorded}
 		}
-		switch {
-		case o.isOfAnotherType(is):
-			asFirstType(n, o.Promised)
-		case !decide.ReportsItsType(is) && o.Promised != nil: // what it reports is of the type before
-			n.Status.Allocatable = n.Status.Allocatable.DeepCopy()
-			maps.Copy(n.Status.Allocatable, o.Promised.Status.Allocatable)
+		if o.Promised != nil && (o.isOfAnotherType(is) || !decide.ReportsItsType(is)) {
+			o.asFirstType(n)
 		}
 	case o.Promised != nil:
 		n.Labels, n.Status.Allocatable = maps.Clone(o.Promised.Labels), o.Promised.Status.Allocatable
@@ -110,28 +109,36 @@ func newNode(pool *v1alpha1.NodePool, is *corev1.Node, o Offer) (n *corev1.Node,
 	return n, whole
 }
 
-// asFirstType changes a node like one of another type to what is sure of a new one: launches try
-// the first type first, which has at most as much as a fallback type. What its kubelet leaves to
-// pods is not known, and is at most its capacity.
-func asFirstType(n, promised *corev1.Node) {
+// asFirstType changes a node that reports what another type has to a new one: launches try the first
+// type first.
+func (o Offer) asFirstType(n *corev1.Node) {
 	const stable, beta = corev1.LabelInstanceTypeStable, corev1.LabelInstanceType
-	if n.Labels[beta] != "" {
-		n.Labels[beta] = promised.Labels[stable]
+	if kind := o.Promised.Labels[stable]; kind != "" {
+		n.Labels[stable] = kind
+		if n.Labels[beta] != "" {
+			n.Labels[beta] = kind
+		}
 	}
-	n.Labels[stable] = promised.Labels[stable]
-	n.Status.Allocatable = atMost(n.Status.Allocatable, promised.Status.Allocatable)
+	n.Status.Allocatable = o.firstTypeHas(n.Status.Allocatable)
 	recorded, err := v1alpha1.ParseResources(n.Annotations[v1alpha1.AnnotationAllocatableAtStop])
 	if err == nil && len(recorded) > 0 { // a stopped node reports no device, so what was recorded counts
-		n.Annotations[v1alpha1.AnnotationAllocatableAtStop] = v1alpha1.FormatResources(
-			atMost(recorded, promised.Status.Allocatable))
+		n.Annotations[v1alpha1.AnnotationAllocatableAtStop] = v1alpha1.FormatResources(o.firstTypeHas(recorded))
 	}
 }
 
-// atMost is the list with no more of any resource than most has, where most names it.
-func atMost(list, most corev1.ResourceList) corev1.ResourceList {
+// firstTypeHas is what a new node offers, where a node of another type offers the list. What its
+// kubelet leaves to pods is not known, and is at most its capacity: more than that of a fallback
+// type, where that keeps more for itself. So an instance is launched for a pod that has room in
+// the capacity, as for a pool that has no node yet, and tells. While the cloud is out of the first
+// type it would be of a fallback type again.
+func (o Offer) firstTypeHas(list corev1.ResourceList) corev1.ResourceList {
 	out := list.DeepCopy()
+	if o.OfFirstType {
+		maps.Copy(out, o.Promised.Status.Allocatable)
+		return out
+	}
 	for name, quantity := range out {
-		if limit, ok := most[name]; ok && quantity.Cmp(limit) > 0 {
+		if limit, ok := o.Promised.Status.Allocatable[name]; ok && quantity.Cmp(limit) > 0 {
 			out[name] = limit
 		}
 	}

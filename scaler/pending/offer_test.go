@@ -65,35 +65,42 @@ func TestANewNodeIsOfTheFirstType(t *testing.T) {
 }
 
 // TestANewNodeIsNotLikeOneThatRanAsAnotherType: what a node that has returned to the first type
-// reports is of the type before, less than the first type has or more.
+// reports is of the type before, less than the first type has or more. So does one that is of
+// another type still. A new one may offer what the class says, unless the cloud is out of the first
+// type: then it is of another type too.
 func TestANewNodeIsNotLikeOneThatRanAsAnotherType(t *testing.T) {
-	node := func(cpu, record string) *corev1.Node {
+	typed := func(kind, cpu, record string) *corev1.Node {
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{
-				Labels:      map[string]string{corev1.LabelInstanceTypeStable: "m5.large"},
+				Labels:      map[string]string{corev1.LabelInstanceTypeStable: kind},
 				Annotations: map[string]string{v1alpha1.AnnotationAllocatableAtStop: record},
 			},
 			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
 		}
 	}
+	node := func(cpu, record string) *corev1.Node { return typed("m5.large", cpu, record) }
 	promised := node("2", "")
 	for name, c := range map[string]struct {
 		nodes    []*corev1.Node
 		promised *corev1.Node
-		cpu      string
-		whole    bool
+		// cpu is that of a new node, whileOut while the cloud is out of the first type.
+		cpu, whileOut string
 	}{
 		"another one has run as it": {[]*corev1.Node{node("3", `{}`), node("1900m", `{"cpu":"1900m"}`)}, promised,
-			"1900m", true},
-		"none has, it was larger":    {[]*corev1.Node{node("3", `{}`)}, promised, "2", true},
-		"none has, it was smaller":   {[]*corev1.Node{node("1", `{}`)}, promised, "2", true},
-		"the class promises nothing": {[]*corev1.Node{node("3", `{}`)}, nil, "3", true},
+			"1900m", "1900m"},
+		"none has, it was larger":    {[]*corev1.Node{node("3", `{}`)}, promised, "2", "2"},
+		"none has, it was smaller":   {[]*corev1.Node{node("1", `{}`)}, promised, "2", "1"},
+		"none has, it is larger":     {[]*corev1.Node{typed("m5.xlarge", "3900m", `{}`)}, promised, "2", "2"},
+		"none has, it has less":      {[]*corev1.Node{typed("m6i.large", "1", `{"cpu":"1"}`)}, promised, "2", "1"},
+		"the class promises nothing": {[]*corev1.Node{node("3", `{}`)}, nil, "3", "3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Offer{Promised: c.promised}
-			n, whole := newNode(&v1alpha1.NodePool{}, o.patternOf(c.nodes), o)
-			if got := n.Status.Allocatable.Cpu(); got.Cmp(resource.MustParse(c.cpu)) != 0 || whole != c.whole {
-				t.Errorf("cpu %s, whole %t, want %s and %t", got, whole, c.cpu, c.whole)
+			for isOfFirst, cpu := range map[bool]string{true: c.cpu, false: c.whileOut} {
+				o := Offer{Promised: c.promised, OfFirstType: isOfFirst}
+				n, whole := newNode(&v1alpha1.NodePool{}, o.patternOf(c.nodes), o)
+				if got := n.Status.Allocatable.Cpu(); got.Cmp(resource.MustParse(cpu)) != 0 || !whole {
+					t.Errorf("of the first type %t: cpu %s, whole %t, want %s and true", isOfFirst, got, whole, cpu)
+				}
 			}
 		})
 	}

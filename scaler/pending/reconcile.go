@@ -381,13 +381,13 @@ func (c *Reconciler) why(ctx context.Context, pod *corev1.Pod) finding {
 // its poolSize by that very launch would no longer wait for it: its node would be stopped when it
 // is warm and started again for the pod, or a second pool would launch as well.
 func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluster.PoolNodes) finding {
-	judge, launched, daemons := c.State.PodFit(pod), c.Demand.poolOf(pod), c.State.Daemons()
+	judge, launched := c.State.PodFit(pod), c.Demand.poolOf(pod)
 	judgedAll := make([]assessment, 0, len(pools))
 	var cold, coming *v1alpha1.NodePool
 	zones := map[*v1alpha1.NodePool][]string{}
 	for i := range pools {
 		pool := pools[i].Pool
-		judged := assess(judge, pools[i], OfferOf(ctx, c.Classes, pool, daemons), c.backsOff)
+		judged := assess(judge, pools[i], OfferOf(ctx, c.Classes, pool, c.State), c.backsOff)
 		zones[pool] = judged.zones
 		judgedAll = append(judgedAll, judged)
 		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {

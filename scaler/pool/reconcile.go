@@ -33,7 +33,6 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
-	"github.com/stratos-sh/stratos/extender/fit"
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/conflict"
 	"github.com/stratos-sh/stratos/scaler/inventory"
@@ -87,8 +86,6 @@ type Reconciler struct {
 	Namespace decide.Namespace
 	// RequiredDaemonSets are the namespaces whose DaemonSets' images are required.
 	RequiredDaemonSets []string
-	// Daemons are the cluster's DaemonSets.
-	Daemons func() []*fit.Daemon
 }
 
 // Reconcile brings one pool closer to its spec.

@@ -37,7 +37,7 @@ type launchResult struct {
 // pool.
 func (c *Reconciler) replenish(ctx context.Context, s snapshot) (launchResult, error) {
 	from := nodeclass.DesiredOrigin(ctx, c.Classes, s.pool).Key()
-	offer := pending.OfferOf(ctx, c.Classes, s.pool, c.Daemons())
+	offer := pending.OfferOf(ctx, c.Classes, s.pool, c.State)
 	count := c.count(s.pool, s.nodes)
 	lacks := func(slots slots) (plan.Need, plan.Pool) {
 		need := c.Demand.Need(s.pool, s.nodes, offer, c.supply(s.pool, s.nodes, slots), c.State)
