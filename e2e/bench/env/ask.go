@@ -112,7 +112,7 @@ const (
 // it is written there.
 func (s *Env) Timed(ctx context.Context, metric, verb, bound string) (all, within float64, err error) {
 	samples, err := framework.Samples(ctx, s.Ours.Metrics, metric)
-	if err != nil {
+	if err != nil || len(samples) == 0 { // no request yet
 		return 0, 0, err
 	}
 	return timed(samples, metric, verb, bound)

@@ -25,15 +25,6 @@ func (s *Env) SetEmptyTTL(ctx context.Context, name string, ttl time.Duration) e
 	return nil
 }
 
-// Questions is how many requests to /filter Stratos has answered.
-func (s *Env) Questions(ctx context.Context) (int, error) {
-	samples, err := framework.Samples(ctx, s.Ours.Metrics, RequestSeconds)
-	if err != nil {
-		return 0, err
-	}
-	return int(samples[RequestSeconds+`_count{verb="filter"}`]), nil // no sample: no request yet
-}
-
 // NodeWrites is how many writes of Stratos to Nodes the API server has accepted between the two
 // times. The environment's audit log must be enabled.
 func (s *Env) NodeWrites(from, until time.Time) (int, error) {

@@ -173,8 +173,7 @@ func askMany(ctx context.Context, r *Run, s *env.Env, a asked, name, verb string
 			figures.Millis(ours.Quantile(0.99)), figures.Millis(floor.Quantile(0.99))),
 	})
 	for i, what := range []string{"within 5 ms, server side", "decided within 5 ms"} {
-		share := 100 * (after[i].within - before[i].within) / (after[i].all - before[i].all)
-		row := figures.Row{Name: name + ", " + what, Ours: figure(figures.Figure{Value: share, Unit: figures.Percent})}
+		row := figures.Row{Name: name + ", " + what, Ours: figure(after[i].share(before[i]))}
 		if a.size <= targetCandidates && verb == framework.Filter {
 			row.Target = atLeast(99, "p99 <= 5 ms, so 99 %%")
 		}
@@ -188,6 +187,11 @@ func askMany(ctx context.Context, r *Run, s *env.Env, a asked, name, verb string
 
 // count is how many requests there were, and how many of them took no longer than serverBound.
 type count struct{ all, within float64 }
+
+// share is that of the requests since before that took no longer than serverBound.
+func (c count) share(before count) figures.Figure {
+	return figures.Figure{Value: 100 * (c.within - before.within) / (c.all - before.all), Unit: figures.Percent}
+}
 
 // served counts requests with their way over the network, and without.
 func served(ctx context.Context, s *env.Env, verb string) (counts [2]count, err error) {
