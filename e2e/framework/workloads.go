@@ -39,7 +39,19 @@ func PoolPod(name, pool string, requests ...string) *corev1.Pod {
 
 // OnPool confines the pod to the pool's nodes.
 func OnPool(pod *corev1.Pod, pool string) *corev1.Pod {
-	pod.Spec.NodeSelector = map[string]string{v1alpha1.LabelPool: pool}
+	return selecting(pod, v1alpha1.LabelPool, pool)
+}
+
+// InZone has the pod run in the zone alone.
+func InZone(pod *corev1.Pod, zone string) *corev1.Pod {
+	return selecting(pod, corev1.LabelTopologyZone, zone)
+}
+
+func selecting(pod *corev1.Pod, label, value string) *corev1.Pod {
+	if pod.Spec.NodeSelector == nil {
+		pod.Spec.NodeSelector = map[string]string{}
+	}
+	pod.Spec.NodeSelector[label] = value
 	return pod
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -178,41 +178,53 @@ func (b *both) theirs(ctx context.Context, count, round int) (asked, error) {
 	if err != nil {
 		return asked{}, err
 	}
-	defer claims.Stop()
-	seen, done := make(chan []time.Time), make(chan struct{})
-	go func() { seen <- created(claims, done) }()
+	type result struct {
+		at  []time.Time
+		err error
+	}
+	seen, done := make(chan result), make(chan struct{})
+	go func() {
+		at, err := b.created(ctx, claims, done)
+		seen <- result{at, err}
+	}()
 	began, err := env.CreateAll(ctx, b.Client, env.Pods(fmt.Sprintf("karpenter-%d-%d", count, round),
 		env.PlainScheduler, podCPU, count))
 	if err == nil {
 		err = b.AwaitAllBound(ctx, count)
 	}
 	close(done)
-	at := <-seen
-	if err != nil {
+	shown := <-seen
+	if err := errors.Join(err, shown.err); err != nil {
 		return asked{}, err
 	}
-	if len(at) == 0 {
-		return asked{}, errors.New("no NodeClaim was seen")
+	at := shown.at
+	if len(at) < nodesFor(count) {
+		return asked{}, fmt.Errorf("%d NodeClaims were seen, and %d pods are bound", len(at), count)
 	}
 	from := slices.MinFunc(began, time.Time.Compare)
 	a := asked{first: at[0].Sub(from), last: at[len(at)-1].Sub(from), machines: len(at)}
 	return a, errors.Join(b.RemovePods(ctx), b.removeClaims(ctx))
 }
 
-// created are the times at which new NodeClaims were seen.
-func created(w watch.Interface, done <-chan struct{}) []time.Time {
-	var at []time.Time
+// created are the times at which new NodeClaims were seen. The API server ends a watch that does not
+// keep up; the next one begins with those that exist.
+func (b *both) created(ctx context.Context, w watch.Interface, done <-chan struct{}) (at []time.Time, err error) {
+	defer func() { w.Stop() }()
 	known := map[string]bool{}
 	for {
 		select {
 		case <-done:
-			return at
+			return at, nil
 		case e, open := <-w.ResultChan():
 			if !open {
-				<-done
-				return at
+				if w, err = b.Client.Watch(ctx, nodeClaims()); err != nil {
+					w = watch.NewEmptyWatch()
+					<-done
+					return at, err
+				}
+				continue
 			}
-			if o, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Added && !known[o.GetName()] {
+			if o, ok := e.Object.(*metav1.PartialObjectMetadata); ok && e.Type == watch.Added && !known[o.GetName()] {
 				known[o.GetName()] = true
 				at = append(at, time.Now())
 			}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { os.Exit(assert.MainWithRig(m, fast(framework.Optio
 // fast gives a rig machines that boot and stop at once.
 func fast(o framework.Options) framework.Options {
 	o.Cloud = []string{"--fake-boot-time=1s", "--fake-stop-time=100ms", "--fake-pull-time=0s", "--fake-instance-types=" +
-		types}
+		types + dryTypes()}
 	return o
 }
 
@@ -77,6 +77,7 @@ func TestExactStarts(t *testing.T) {
 	t.Parallel()
 	nothingAfterwards := playBesideEachOther(t)
 	r := sharedRig(t)
+	t.Run("dry types", func(t *testing.T) { playDry(t, r) })
 	pools := newKeptPools(r)
 	for _, name := range inOrder(rows()) {
 		passed := t.Run(name, func(t *testing.T) {
@@ -211,13 +212,16 @@ func promises(r *framework.Rig) map[string]map[string]bool {
 	return nodes
 }
 
-func warm(t *testing.T, r *framework.Rig, pools []pool) {
+func warm(t *testing.T, r *framework.Rig, pools []pool, changes ...func(*v1alpha1.AWSNodeClass)) {
 	t.Helper()
 	for _, p := range pools {
 		o := framework.Pool(p.kind, p.size)
 		o.Spec.Weight = &p.weight
 		class := framework.Class(p.kind, family+p.kind)
 		class.Spec.SubnetIDs = []string{"subnet-11111111", "subnet-22222222", "subnet-33333333"} // one in each zone
+		for _, change := range changes {
+			change(class)
+		}
 		if err := r.Client.Create(t.Context(), class); err != nil {
 			t.Fatal(err)
 		}
