@@ -288,8 +288,8 @@ func (s *State) Launched(pool *v1alpha1.NodePool, zone, kind string) {
 	s.retype(now)
 }
 
-// LaunchesFirstType reports whether an instance that is launched for the pool is of the first type of
-// its class, as far as is known: in none of the zones did the cloud lately lack it.
+// LaunchesFirstType reports whether an instance that is launched for the pool is of the first type
+// of its class, as far as is known: in none of the zones did the cloud lately lack it.
 func (s *State) LaunchesFirstType(pool *v1alpha1.NodePool, zones []string) bool {
 	now := s.now()
 	s.mu.RLock()

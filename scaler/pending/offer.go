@@ -109,8 +109,8 @@ func newNode(pool *v1alpha1.NodePool, is *corev1.Node, o Offer) (n *corev1.Node,
 	return n, whole
 }
 
-// asFirstType changes a node that reports what another type has to a new one: launches try the first
-// type first.
+// asFirstType changes a node that reports what another type has to a new one: launches try the
+// first type first.
 func (o Offer) asFirstType(n *corev1.Node) {
 	const stable, beta = corev1.LabelInstanceTypeStable, corev1.LabelInstanceType
 	if kind := o.Promised.Labels[stable]; kind != "" {

@@ -206,8 +206,8 @@ func (b *both) theirs(ctx context.Context, count, round int) (asked, error) {
 	return a, errors.Join(b.RemovePods(ctx), b.removeClaims(ctx))
 }
 
-// created are the times at which new NodeClaims were seen. The API server ends a watch that does not
-// keep up; the next one begins with those that exist.
+// created are the times at which new NodeClaims were seen. The API server ends a watch that does
+// not keep up; the next one begins with those that exist.
 func (b *both) created(ctx context.Context, w watch.Interface, done <-chan struct{}) (at []time.Time, err error) {
 	defer func() { w.Stop() }()
 	known := map[string]bool{}
