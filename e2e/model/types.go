@@ -163,8 +163,9 @@ func (s *server) class(name string) *v1alpha1.AWSNodeClass {
 	return c
 }
 
-// dryOut has the cloud run out of a type for some seconds, in one zone of each region or in both; or
-// the account has used up the quota of its family. The first type is drawn more often than others.
+// dryOut has the cloud run out of a type for some seconds, in one zone of each region or in
+// both, or the account has used up the quota of its family. The first type is drawn more often
+// than others.
 func (w *World) dryOut(a [4]int) {
 	kind, until := typeNames()[a[1]%len(typeNames())], w.now.Add(secondsOf(a[2]))
 	if a[1] >= len(typeNames()) {
