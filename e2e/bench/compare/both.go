@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,9 +134,9 @@ func (b *both) offerKarpentersNodes(ctx context.Context) error {
 	return b.AwaitTrue(ctx, pool, "Ready")
 }
 
-// nodeClaims is an empty list of their metadata.
-func nodeClaims() *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
+// nodeClaims is an empty list of them.
+func nodeClaims() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaimList"})
 	return list
 }

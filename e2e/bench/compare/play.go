@@ -8,7 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -224,7 +224,7 @@ func (b *both) created(ctx context.Context, w watch.Interface, done <-chan struc
 				}
 				continue
 			}
-			if o, ok := e.Object.(*metav1.PartialObjectMetadata); ok && e.Type == watch.Added && !known[o.GetName()] {
+			if o, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Added && !known[o.GetName()] {
 				known[o.GetName()] = true
 				at = append(at, time.Now())
 			}

@@ -155,7 +155,7 @@ func TestFigures(t *testing.T) {
 func sample() Report {
 	return Report{
 		Began: time.Date(2026, 11, 22, 17, 40, 0, 0, time.UTC), Machine: "linux/amd64, 2 cores",
-		Settings: []Setting{{"scale", "1"}},
+		Settings: []Setting{{"scale", "1"}, {"scheduler", strings.Repeat("word ", 20)}},
 		Rows: []Row{
 			{Scenario: "pod", Name: "p50", Floor: &Figure{5, Milliseconds}, Ours: &Figure{8, Milliseconds},
 				Target: &Target{Words: "floor + 5 ms", Limit: 10}},
@@ -169,6 +169,8 @@ func TestMarkdown(t *testing.T) {
 	want := `Taken 2026-11-22 17:40 UTC on linux/amd64, 2 cores.
 
 * scale: 1
+* scheduler: word word word word word word word word word word word word word word word word word
+  word word word
 
 | scenario | figure | floor | ours | ratio | target | verdict | note |
 | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -45,7 +45,7 @@ func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Taken %s on %s.\n\n", r.Began.UTC().Format("2006-01-02 15:04 MST"), r.Machine)
 	for _, s := range r.Settings {
-		fmt.Fprintf(&b, "* %s: %s\n", s.Name, oneLine(s.Value))
+		b.WriteString(item(s.Name + ": " + s.Value))
 	}
 	fmt.Fprintf(&b, "\n%s%s", line(head()), line([]string{"---", "---", "---", "---", "---", "---", "---", "---"}))
 	for _, row := range r.Rows {
@@ -53,6 +53,25 @@ func (r Report) Markdown() string {
 	}
 	return b.String()
 }
+
+// item is one of a list, in lines of at most pageWidth columns where words allow that.
+func item(text string) string {
+	var b strings.Builder
+	width := 1
+	b.WriteString("*")
+	for _, word := range strings.Fields(text) {
+		if width > 1 && width+1+len(word) > pageWidth {
+			b.WriteString("\n ")
+			width = 1
+		}
+		b.WriteString(" " + word)
+		width += 1 + len(word)
+	}
+	return b.String() + "\n"
+}
+
+// pageWidth is the width of prose in the pages.
+const pageWidth = 100
 
 // line is one of a table. A bar or the end of a line in a cell would end it.
 func line(cells []string) string {
