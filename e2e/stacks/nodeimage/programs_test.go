@@ -36,10 +36,11 @@ func built(t *testing.T, p program) string {
 	return cached(t, "nodeimage-"+p.name+"-"+p.version, func(folder string) error {
 		for _, each := range goPackages()[p.name] {
 			install := exec.Command("go", "install", "-p", "1", "-trimpath", "-ldflags=-s -w", each+"@"+p.version)
-			install.Env = append(os.Environ(), "GOBIN="+folder, "GOFLAGS=", "GOWORK=off")
-			if p.name != "runc" {
-				install.Env = append(install.Env, "CGO_ENABLED=0")
+			cgo := "0"
+			if p.name == "runc" {
+				cgo = "1"
 			}
+			install.Env = append(os.Environ(), "GOBIN="+folder, "GOFLAGS=", "GOWORK=off", "CGO_ENABLED="+cgo)
 			if _, err := run(install); err != nil {
 				return err
 			}
