@@ -144,7 +144,8 @@ func newCloud(w *World) *cloud {
 func (c *cloud) add(token string, tags map[string]string) *instance {
 	n := len(c.instances)
 	i := &instance{
-		id: v1alpha1.InstanceID(fmt.Sprintf("i-%03d", n)), number: n, refusedTypes: map[string]typeRefusal{}, zone: zoneNames("")[n%2], token: token, launched: c.w.now,
+		id: v1alpha1.InstanceID(fmt.Sprintf("i-%03d", n)), number: n, refusedTypes: map[string]typeRefusal{},
+		zone: zoneNames("")[n%2], token: token, launched: c.w.now,
 		moments: []moment{{at: c.w.now, state: provider.InstancePending, tags: maps.Clone(tags), kind: instanceType}},
 	}
 	c.instances = append(c.instances, i)
