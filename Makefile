@@ -282,9 +282,11 @@ ROUNDS ?= 20
 
 # Apart from `make test`, which plays two small rounds. MINOR is a Kubernetes minor such as 1.34; empty is the newest.
 .PHONY: nomination
-nomination: controlplane ## Play bursts of 200 pods on a stock scheduler that sees the claims by nominations (ROUNDS=5, MINOR=1.34)
+nomination: controlplane karpenter ## Play bursts of 200 pods on a stock scheduler that sees the claims by nominations, and of 50 beside Karpenter (ROUNDS=5, MINOR=1.34 without Karpenter)
 	@$(call RUN,e2e,nomination) -- -p 1 -count=1 -v -timeout 3h $(TESTFLAGS) ./suites/nomination -args -rounds $(ROUNDS) -pods 200 \
 	  $(if $(MINOR),-minor $(MINOR))
+	@$(if $(MINOR),,$(call RUN,e2e,nominated) -- -p 1 -count=1 -v -timeout 1h $(TESTFLAGS) -run '^TestKarpenterBesideStratos$$/^nominated' \
+	  ./suites/karpenter -args -bursts $(ROUNDS) -replicas 50 -boot 30s)
 
 REPLICAS ?= 1000
 

@@ -19,6 +19,7 @@ type Calls struct {
 	calls    *prometheus.CounterVec
 	latency  *prometheus.HistogramVec
 	waited   *prometheus.CounterVec
+	failed   func(op Operation, took time.Duration, err error)
 }
 
 // NewCalls registers the metrics. name is the value of their label provider.
@@ -45,6 +46,13 @@ func NewCalls(name string, l *Limiter, registerer prometheus.Registerer) (*Calls
 		}
 	}
 	return c, nil
+}
+
+// TellFailures has a function told of each call that fails. The SDK makes some of these again, so
+// their callers see no error, and the metrics do not say why they failed. It is to be set before
+// the first call, and before Under.
+func (c *Calls) TellFailures(failed func(op Operation, took time.Duration, err error)) {
+	c.failed = failed
 }
 
 // Under returns Calls that count in the same metrics and wait for the limits of another limiter: a
@@ -77,7 +85,11 @@ func (c *Calls) Wait(ctx context.Context, op Operation) error {
 func (c *Calls) Make(op Operation, call func() error) error {
 	called := time.Now()
 	err := call()
-	c.latency.WithLabelValues(c.provider, string(op)).Observe(time.Since(called).Seconds())
+	took := time.Since(called)
+	if err != nil && c.failed != nil {
+		c.failed(op, took, err)
+	}
+	c.latency.WithLabelValues(c.provider, string(op)).Observe(took.Seconds())
 	c.calls.WithLabelValues(c.provider, string(op), status(err)).Inc()
 	if provider.IsRateLimit(err) {
 		c.limiter.Throttled(op)

@@ -43,8 +43,17 @@ func TestWhatCameOfACall(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			c, _ := newCalls(t, New(nil))
-			if got := c.Do(t.Context(), StopInstances, func() error { return err }); !errors.Is(got, err) {
+			var told error
+			c.TellFailures(func(op Operation, _ time.Duration, err error) {
+				if told = err; op != StopInstances {
+					t.Errorf("told of a call to %s, want StopInstances", op)
+				}
+			})
+			if got := c.Under(New(nil)).Do(t.Context(), StopInstances, func() error { return err }); !errors.Is(got, err) {
 				t.Errorf("error %v, want the call's own %v", got, err)
+			}
+			if !errors.Is(told, err) {
+				t.Errorf("told of %v, want %v", told, err)
 			}
 			if n := testutil.ToFloat64(c.calls.WithLabelValues("fake", "StopInstances", want)); n != 1 {
 				t.Errorf("%v calls counted as %s", n, want)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
@@ -55,6 +56,10 @@ func New(
 	if err != nil {
 		return nil, err
 	}
+	log := ctrl.Log.WithName("cloud")
+	calls.TellFailures(func(op limiter.Operation, took time.Duration, err error) {
+		log.V(1).Info("A call to the cloud failed", "operation", op, "took", took.String(), "error", err.Error())
+	})
 	switch o.CloudProvider {
 	case v1alpha1.CloudAWS:
 		return ec2(ctx, o.ClusterName, config, prices, limits, o.RateLimits.Resources(limits), calls, registerer)
