@@ -159,6 +159,20 @@ func (s *State) PendingPod(uid types.UID) *corev1.Pod {
 	return s.pending[uid]
 }
 
+// OthersPending reports whether a pod is pending that has no claim on the node. Pods of the
+// schedulers do not count.
+func (s *State) OthersPending(node v1alpha1.NodeName, schedulers []string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for uid, p := range s.pending {
+		claim, _ := s.claims.Of(uid)
+		if claim.Node != node && !slices.Contains(schedulers, p.Spec.SchedulerName) {
+			return true
+		}
+	}
+	return false
+}
+
 // SetNode takes in an added or changed Node.
 func (s *State) SetNode(n *corev1.Node) {
 	name, now := v1alpha1.NodeName(n.Name), s.now()

@@ -223,7 +223,9 @@ func (c *Reconciler) toRunning(ctx context.Context, g gathered, d lifecycle.Deci
 		// before the patch: a pod may be bound at once
 		c.Demand.Open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.Now())
 	}
-	c.Starter.BeforeOpening(ctx, v1alpha1.NodeName(n.Name))
+	if d.Action != lifecycle.ToRunning { // before that Reconcile asks
+		_ = c.Starter.BeforeOpening(ctx, v1alpha1.NodeName(n.Name)) // a drain or stop goes on until the patch
+	}
 	for range 5 {
 		err := c.patch(ctx, n, c.opening(n, &g, d))
 		if err == nil {

@@ -126,6 +126,11 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 			return ctrl.Result{RequeueAfter: callAgain}, nil
 		}
 	}
+	if d.Action == lifecycle.ToRunning {
+		if wait := c.Starter.BeforeOpening(ctx, v1alpha1.NodeName(g.node.Name)); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.V(1).Info("node step", "action", d.Action, "reason", d.Reason)
 	err = c.act(ctx, g, d)

@@ -488,6 +488,75 @@ func TestNoOpeningWaitsLongForNominations(t *testing.T) {
 	}
 }
 
+// The scheduler's watch of nodes may be ahead of its watch of pods, and ours tells how late the
+// latter is.
+func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		// alone: no other pod waits that could take the room.
+		alone bool
+		// meanwhile happens once the nominations are written.
+		meanwhile func(*rig)
+		closed    time.Duration
+	}{
+		"shown one after another": {meanwhile: func(r *rig) {
+			pass(50 * time.Millisecond)
+			r.shows("x")
+			pass(50 * time.Millisecond)
+			r.shows("y")
+		}, closed: 100*time.Millisecond + settleTime},
+		"one is bound meanwhile": {meanwhile: func(r *rig) {
+			r.shows("x")
+			pass(50 * time.Millisecond)
+			r.binds("y", "other")
+			r.shows("y")
+		}, closed: 50*time.Millisecond + settleTime},
+		"the scheduler has cleared one": {meanwhile: func(r *rig) {
+			r.changes("x", nominatedTo(""))
+			r.shows("x")
+			r.shows("y")
+		}, closed: settleTime},
+		"more pods get claims on it": {meanwhile: func(r *rig) {
+			r.shows("x")
+			r.shows("y")
+			pass(50 * time.Millisecond)
+			r.claimed("z")
+		}, closed: settleTime},
+		"one is not shown":    {meanwhile: func(r *rig) { r.shows("y") }, closed: WriteTime},
+		"the watch is broken": {meanwhile: func(*rig) {}, closed: WriteTime},
+		"no other pod waits":  {alone: true, meanwhile: func(*rig) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				node := r.node("c", v1alpha1.StateStandby)
+				r.claimed("x")
+				r.claimed("y")
+				r.pod("extended", withExtender)
+				if !c.alone {
+					r.pod("other")
+				}
+				before := time.Now()
+				wait := r.nominator.BeforeOpening(t.Context(), node)
+				r.want("x", "c", Written, Written)
+				var done sync.WaitGroup
+				done.Go(func() { c.meanwhile(r) })
+				for ; wait > 0; wait = r.nominator.BeforeOpening(t.Context(), node) {
+					pass(wait)
+				}
+				done.Wait()
+				if took := time.Since(before); took < c.closed || took > c.closed+2*seenEvery {
+					t.Errorf("the node stayed closed for %v, want %v", took, c.closed)
+				}
+				// Another opening waits anew.
+				r.claimed("later")
+				if wait := r.nominator.BeforeOpening(t.Context(), node); c.alone != (wait == 0) {
+					t.Errorf("before another opening the wait is %v", wait)
+				}
+			})
+		})
+	}
+}
+
 // A write that no opening waits for is tried again, and a refused one is not.
 func TestAFailedNominationIsTriedAgain(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -29,29 +29,29 @@ const (
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 
 // nominate writes the nomination of the pod to the node where it is due, and counts what came of
-// it. While the node is closed it is written once under a claim: where the scheduler cleared it, it
+// it. It returns the pod's new version, "" where nothing was written. While the node is closed it is written once under a claim: where the scheduler cleared it, it
 // would do so again.
-func (n *Nominator) nominate(ctx context.Context, pod *corev1.Pod, node v1alpha1.NodeName) error {
+func (n *Nominator) nominate(ctx context.Context, pod *corev1.Pod, node v1alpha1.NodeName) (version string, err error) {
 	return n.write(ctx, pod, node, func(pod *corev1.Pod) bool { return n.isDue(pod, node) })
 }
 
 // clear takes a nomination of ours away that has lost its claim, and counts what came of it.
 func (n *Nominator) clear(ctx context.Context, pod *corev1.Pod) error {
-	return n.write(ctx, pod, "", n.isStale)
+	_, err := n.write(ctx, pod, "", n.isStale)
+	return err
 }
 
 // write has the pod nominated to the node, "" for none, as long as that is due. A conflict is tried
 // again on the pod as the API server has it. A pod that is gone needs nothing.
 func (n *Nominator) write(ctx context.Context, pod *corev1.Pod, node v1alpha1.NodeName,
-	due func(*corev1.Pod) bool) error {
-	var err error
+	due func(*corev1.Pod) bool) (version string, err error) {
 	for range conflictTries {
 		if !due(pod) {
-			return nil
+			return "", nil
 		}
-		if err = n.patch(ctx, pod, node); err == nil {
+		if version, err = n.patch(ctx, pod, node); err == nil {
 			n.written(pod, node)
-			return nil
+			return version, nil
 		}
 		if !apierrors.IsConflict(err) {
 			break
@@ -64,7 +64,7 @@ func (n *Nominator) write(ctx context.Context, pod *corev1.Pod, node v1alpha1.No
 	if err = client.IgnoreNotFound(err); err != nil {
 		n.count(n.failures.note(err))
 	}
-	return err
+	return "", err
 }
 
 var errConflicts = errors.New("other programs keep changing the pod")
@@ -91,7 +91,7 @@ type nomination struct {
 	} `json:"status"`
 }
 
-func (n *Nominator) patch(ctx context.Context, pod *corev1.Pod, node v1alpha1.NodeName) error {
+func (n *Nominator) patch(ctx context.Context, pod *corev1.Pod, node v1alpha1.NodeName) (version string, err error) {
 	body := nomination{}
 	body.Metadata.UID, body.Metadata.ResourceVersion = pod.UID, pod.ResourceVersion
 	if node != "" {
@@ -99,16 +99,16 @@ func (n *Nominator) patch(ctx context.Context, pod *corev1.Pod, node v1alpha1.No
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return "", err
 	}
 	answer := &corev1.Pod{}
 	answer.Namespace, answer.Name = pod.Namespace, pod.Name
 	err = n.writer.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, raw),
 		client.FieldOwner(v1alpha1.FieldManagerNomination))
 	if err != nil {
-		return fmt.Errorf("nominate pod %s/%s to node %q: %w", pod.Namespace, pod.Name, node, err)
+		return "", fmt.Errorf("nominate pod %s/%s to node %q: %w", pod.Namespace, pod.Name, node, err)
 	}
-	return nil
+	return answer.ResourceVersion, nil
 }
 
 // read returns the pod as the API server has it, nil where it is gone or another one has its name.

@@ -2,6 +2,7 @@ package start
 
 import (
 	"context"
+	"time"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 )
@@ -10,19 +11,20 @@ import (
 type Nominator interface {
 	// ClaimsWritten is told that the Node shows its claims, or runs. It returns at once.
 	ClaimsWritten(node v1alpha1.NodeName)
-	// BeforeOpening is called right before the patch that opens the node, and waits for the
-	// nominations for a short time.
-	BeforeOpening(ctx context.Context, node v1alpha1.NodeName)
+	// BeforeOpening is called right before the patch that opens the node. It returns when to ask again,
+	// 0 to open the node now.
+	BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration)
 }
 
 // BeforeOpening nominates the pods with claims on a node that the caller is about to open. It
-// returns within nominate.WriteTime, whatever comes of it.
-func (s *Starter) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) {
-	s.nominator.BeforeOpening(ctx, node)
+// returns within nominate.WriteTime, whatever comes of it, and says when to ask again: 0 is to open
+// the node now.
+func (s *Starter) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration) {
+	return s.nominator.BeforeOpening(ctx, node)
 }
 
 type noNominations struct{}
 
 func (noNominations) ClaimsWritten(v1alpha1.NodeName) {}
 
-func (noNominations) BeforeOpening(context.Context, v1alpha1.NodeName) {}
+func (noNominations) BeforeOpening(context.Context, v1alpha1.NodeName) time.Duration { return 0 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,8 +16,9 @@ type nominations struct{ *rig }
 
 func (n nominations) ClaimsWritten(node v1alpha1.NodeName) { n.note("claims written " + string(node)) }
 
-func (n nominations) BeforeOpening(_ context.Context, node v1alpha1.NodeName) {
+func (n nominations) BeforeOpening(_ context.Context, node v1alpha1.NodeName) time.Duration {
 	n.note("before opening " + string(node))
+	return 0
 }
 
 func (n nominations) note(what string) {
