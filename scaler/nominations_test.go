@@ -32,8 +32,8 @@ func (n nominations) BeforeOpening(_ context.Context, node v1alpha1.NodeName) ti
 // TestPodsAreNominatedBeforeTheirNodeOpens: an older pod would take the room in between.
 func TestPodsAreNominatedBeforeTheirNodeOpens(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), nodePool(5, 0))
-	r.nodes.Starter = start.New(start.Options{State: r.nodes.State, Now: r.nodes.Now, 
-		Nominator: nominations{r, &[]time.Duration{30 * time.Millisecond}}})
+	asked := nominations{r, &[]time.Duration{30 * time.Millisecond}}
+	r.nodes.Starter = start.New(start.Options{State: r.nodes.State, Now: r.nodes.Now, Nominator: asked})
 	r.sweep(instance(provider.InstanceRunning))
 	if again := r.reconcile(); again != 30*time.Millisecond {
 		t.Errorf("the node is looked at after %v, want the 30ms until the scheduler may have seen the nominations", again)

@@ -48,10 +48,10 @@ func NewCalls(name string, l *Limiter, registerer prometheus.Registerer) (*Calls
 	return c, nil
 }
 
-// TellFailures has a function told of each call that fails. The SDK makes some of these again, so
+// ReportFailures has a function called for each call that fails. The SDK makes some again, so that
 // their callers see no error, and the metrics do not say why they failed. It is to be set before
 // the first call, and before Under.
-func (c *Calls) TellFailures(failed func(op Operation, took time.Duration, err error)) {
+func (c *Calls) ReportFailures(failed func(op Operation, took time.Duration, err error)) {
 	c.failed = failed
 }
 

@@ -44,7 +44,7 @@ func TestWhatCameOfACall(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			c, _ := newCalls(t, New(nil))
 			var told error
-			c.TellFailures(func(op Operation, _ time.Duration, err error) {
+			c.ReportFailures(func(op Operation, _ time.Duration, err error) {
 				if told = err; op != StopInstances {
 					t.Errorf("told of a call to %s, want StopInstances", op)
 				}

@@ -44,7 +44,7 @@ func (s *openings) begin(node v1alpha1.NodeName, written map[types.UID]string, n
 	if o := s.of[node]; o != nil && now.Before(o.began.Add(2*WriteTime)) {
 		return
 	}
-	// Those that nobody asked about again were not opened after all.
+	// Those that were not asked about again were not opened after all.
 	maps.DeleteFunc(s.of, func(_ v1alpha1.NodeName, o *opening) bool { return !now.Before(o.began.Add(2 * WriteTime)) })
 	s.of[node] = &opening{began: now, unseen: written}
 }

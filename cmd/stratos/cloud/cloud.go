@@ -57,7 +57,7 @@ func New(
 		return nil, err
 	}
 	log := ctrl.Log.WithName("cloud")
-	calls.TellFailures(func(op limiter.Operation, took time.Duration, err error) {
+	calls.ReportFailures(func(op limiter.Operation, took time.Duration, err error) {
 		log.V(1).Info("A call to the cloud failed", "operation", op, "took", took.String(), "error", err.Error())
 	})
 	switch o.CloudProvider {
