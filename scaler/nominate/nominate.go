@@ -77,8 +77,8 @@ const (
 	moveTime = time.Second
 	// seenEvery is the time between two looks whether our watch has shown the nominations on a node.
 	seenEvery = 25 * time.Millisecond
-	// settleTime is how much later than ours the scheduler may see them. With 200 pods and 50 nodes that
-	// open at once on two cores, 50 ms were too few.
+	// settleTime is how much later than ours the scheduler may see them. Without it, 200 pods on 50
+	// nodes that open at once took two nodes more.
 	settleTime = 100 * time.Millisecond
 	// lostTime is how soon a pod is checked again whose nomination does not show: our watch may be
 	// behind, or its node is not open yet.

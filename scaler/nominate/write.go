@@ -29,8 +29,8 @@ const (
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 
 // nominate writes the nomination of the pod to the node where it is due, and counts what came of
-// it. It returns the pod's new version, "" where nothing was written. While the node is closed it is written once under a claim: where the scheduler cleared it, it
-// would do so again.
+// it. It returns the pod's new version, "" where nothing was written. While the node is closed it
+// is written once under a claim: where the scheduler cleared it, it would do so again.
 func (n *Nominator) nominate(ctx context.Context, pod *corev1.Pod, node v1alpha1.NodeName) (version string, err error) {
 	return n.write(ctx, pod, node, func(pod *corev1.Pod) bool { return n.isDue(pod, node) })
 }

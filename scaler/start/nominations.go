@@ -11,8 +11,8 @@ import (
 type Nominator interface {
 	// ClaimsWritten is told that the Node shows its claims, or runs. It returns at once.
 	ClaimsWritten(node v1alpha1.NodeName)
-	// BeforeOpening is called right before the patch that opens the node. It returns when to ask again,
-	// 0 to open the node now.
+	// BeforeOpening is called right before the patch that opens the node. It returns when to ask
+	// again, 0 to open the node now.
 	BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration)
 }
 
