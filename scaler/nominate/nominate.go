@@ -77,9 +77,11 @@ const (
 	moveTime = time.Second
 	// seenEvery is the time between two looks whether our watch has shown the nominations on a node.
 	seenEvery = 25 * time.Millisecond
-	// settleTime is how much later than ours the scheduler may see them. Without it, 200 pods on 50
-	// nodes that open at once took two nodes more.
+	// settleTime is how much later than ours the scheduler may see them, at least. Without it, 200 pods
+	// on 50 nodes that open at once took two nodes more.
 	settleTime = 100 * time.Millisecond
+	// mostClosed bounds for how long a node stays closed after its nominations were written.
+	mostClosed = time.Second
 	// lostTime is how soon a pod is checked again whose nomination does not show: our watch may be
 	// behind, or its node is not open yet.
 	lostTime = 10 * time.Millisecond
@@ -184,7 +186,7 @@ func (n *Nominator) ClaimsWritten(node v1alpha1.NodeName) {
 // BeforeOpening nominates the pods with claims on a node that is about to be opened. It returns
 // when that is done or has failed, within WriteTime, and for how long the node is to stay closed
 // until the caller asks again: 0 to open it now. After its first answer it keeps no node closed for
-// longer than WriteTime.
+// longer than mostClosed.
 func (n *Nominator) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration) {
 	if !n.enabled {
 		return 0

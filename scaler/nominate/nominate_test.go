@@ -504,6 +504,11 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 			pass(50 * time.Millisecond)
 			r.shows("y")
 		}, closed: 100*time.Millisecond + settleTime},
+		"shown late": {meanwhile: func(r *rig) {
+			pass(300 * time.Millisecond)
+			r.shows("x")
+			r.shows("y")
+		}, closed: 2 * 300 * time.Millisecond},
 		"one is bound meanwhile": {meanwhile: func(r *rig) {
 			r.shows("x")
 			pass(50 * time.Millisecond)
@@ -521,8 +526,8 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 			pass(50 * time.Millisecond)
 			r.claimed("z")
 		}, closed: settleTime},
-		"one is not shown":    {meanwhile: func(r *rig) { r.shows("y") }, closed: WriteTime},
-		"the watch is broken": {meanwhile: func(*rig) {}, closed: WriteTime},
+		"one is not shown":    {meanwhile: func(r *rig) { r.shows("y") }, closed: mostClosed},
+		"the watch is broken": {meanwhile: func(*rig) {}, closed: mostClosed},
 		"no other pod waits":  {alone: true, meanwhile: func(*rig) {}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package nominate
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 // pods is late by tenths of a second, and a node that it sees open before the nominations is empty
 // to it. So it gives the room to the pods that come first in its queue, those of other nodes. How
 // late our watch of pods is tells how late the scheduler's is, but for the time that it takes to
-// work on what it sees. A node opens at once where no other pod waits.
+// work on what it sees: on a busy machine both take longer. A node opens at once where no other pod
+// waits.
 type openings struct {
 	// mu guards of.
 	mu sync.Mutex
@@ -27,13 +29,8 @@ type opening struct {
 	began time.Time
 	// unseen are the versions of the pods that our watch has not shown yet.
 	unseen map[types.UID]string
-	// seen is since when it has shown all.
-	seen time.Time
-}
-
-// isOver reports whether the node need not stay closed any longer.
-func (o *opening) isOver(now time.Time) bool {
-	return !now.Before(o.began.Add(WriteTime)) || !o.seen.IsZero() && !now.Before(o.seen.Add(settleTime))
+	// ends is when the node opens, as far as is known.
+	ends time.Time
 }
 
 // begin has the node wait until the pods are seen in these versions. One that waits already does
@@ -41,12 +38,11 @@ func (o *opening) isOver(now time.Time) bool {
 func (s *openings) begin(node v1alpha1.NodeName, written map[types.UID]string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := s.of[node]; o != nil && now.Before(o.began.Add(2*WriteTime)) {
-		return
-	}
 	// Those that were not asked about again were not opened after all.
-	maps.DeleteFunc(s.of, func(_ v1alpha1.NodeName, o *opening) bool { return !now.Before(o.began.Add(2 * WriteTime)) })
-	s.of[node] = &opening{began: now, unseen: written}
+	maps.DeleteFunc(s.of, func(_ v1alpha1.NodeName, o *opening) bool { return now.After(o.began.Add(2 * mostClosed)) })
+	if s.of[node] == nil {
+		s.of[node] = &opening{began: now, unseen: written, ends: now.Add(mostClosed)}
+	}
 }
 
 // wait returns when to ask again about the node, 0 to open it.
@@ -57,17 +53,19 @@ func (s *openings) wait(node v1alpha1.NodeName, hasSeen func(types.UID, string) 
 	if o == nil {
 		return 0
 	}
-	if o.seen.IsZero() {
+	if len(o.unseen) > 0 {
 		if maps.DeleteFunc(o.unseen, hasSeen); len(o.unseen) == 0 {
-			o.seen = now
+			settled := now.Add(max(settleTime, now.Sub(o.began)))
+			o.ends = slices.MinFunc([]time.Time{o.ends, settled}, time.Time.Compare)
 		}
 	}
+	left := o.ends.Sub(now)
 	switch {
-	case o.isOver(now):
+	case left <= 0:
 		delete(s.of, node)
 		return 0
-	case o.seen.IsZero():
-		return seenEvery
+	case len(o.unseen) > 0:
+		return min(left, seenEvery)
 	}
-	return min(o.seen.Add(settleTime).Sub(now), o.began.Add(WriteTime).Sub(now))
+	return left
 }
