@@ -74,7 +74,7 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"scheduler"}),
 		Nominations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stratos_nominations_total",
-			Help: "Nominations of pods to their claimed nodes, by what came of them: written; cleared, because the claim had ended; refused by the API server; slow, without an answer within 500 ms; failed; skipped for 5 s after a slow one, so that no node opens late.",
+			Help: "Nominations of pods to their claimed nodes, by what came of them: written; cleared, because the claim had ended; refused by the API server; slow, without an answer within 5 s; failed; skipped for 5 s after a slow one, so that no node opens late.",
 		}, []string{"result"}),
 		ReplicaClaims: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stratos_replica_claims_total",

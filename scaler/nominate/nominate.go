@@ -61,11 +61,16 @@ const (
 )
 
 const (
-	// WriteTime bounds a nomination, and so for how long the opening of a node waits.
-	WriteTime = 500 * time.Millisecond
-	// slowFor is for how long nodes open without nominations after a slow write: a burst opens many
-	// nodes, and not each of them is to wait for WriteTime.
+	// WriteTime bounds a nomination.
+	WriteTime = 5 * time.Second
+	// slowFor is for how long nodes open without nominations after one that had no answer.
 	slowFor = 5 * time.Second
+	// quickTime is how long the caller of BeforeOpening is held up for answers, which come sooner but
+	// in a burst.
+	quickTime = 25 * time.Millisecond
+	// answerTime bounds for how long a node stays closed for answers. In a burst of 200 writes an API
+	// server on two cores took up to 0.6 s for one.
+	answerTime = time.Second
 	// workers write what no opening waits for. With writes of 5 ms they nominate 1600 pods per second.
 	workers = 8
 	// retryFirst and retryMost bound the pause before a failed write is tried again; retries bounds
@@ -75,13 +80,13 @@ const (
 	// moveTime is how long a nomination may stay behind a claim that has moved. Until then the start
 	// intent of the new node moves it, or the scheduler clears it, without a write more.
 	moveTime = time.Second
-	// seenEvery is the time between two looks whether our watch has shown the nominations on a node.
+	// seenEvery is the time between two looks whether the nominations on a node are written and seen.
 	seenEvery = 25 * time.Millisecond
-	// settleTime is how much later than ours the scheduler may see them, at least. Without it, 200 pods
-	// on 50 nodes that open at once took two nodes more.
+	// settleTime is how much later than ours the scheduler may see them, at least. Without it, 200
+	// pods on 50 nodes that open at once took two nodes more.
 	settleTime = 100 * time.Millisecond
-	// mostClosed bounds for how long a node stays closed after its nominations were written.
-	mostClosed = time.Second
+	// mostClosed bounds for how long a node stays closed for its nominations.
+	mostClosed = 2 * time.Second
 	// lostTime is how soon a pod is checked again whose nomination does not show: our watch may be
 	// behind, or its node is not open yet.
 	lostTime = 10 * time.Millisecond
@@ -184,45 +189,40 @@ func (n *Nominator) ClaimsWritten(node v1alpha1.NodeName) {
 }
 
 // BeforeOpening nominates the pods with claims on a node that is about to be opened. It returns
-// when that is done or has failed, within WriteTime, and for how long the node is to stay closed
-// until the caller asks again: 0 to open it now. After its first answer it keeps no node closed for
-// longer than mostClosed.
+// within quickTime, and says for how long the node is to stay closed until the caller asks again: 0
+// to open it now. After its first answer it keeps no node closed for longer than mostClosed.
 func (n *Nominator) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration) {
 	if !n.enabled {
 		return 0
 	}
-	written := n.nominateOn(ctx, node)
-	if len(written) > 0 && n.state.OthersPending(node, n.schedulers) {
-		n.openings.begin(node, written, n.now())
-	}
-	return n.openings.wait(node, n.hasSeen, n.now())
-}
-
-// nominateOn nominates the pods with claims on the node, and returns those that it nominated, with
-// their new versions.
-func (n *Nominator) nominateOn(ctx context.Context, node v1alpha1.NodeName) map[types.UID]string {
-	ctx, cancel := context.WithTimeout(ctx, WriteTime)
-	defer cancel()
-	var writes sync.WaitGroup
-	var mu sync.Mutex // guards written
-	written := map[types.UID]string{}
+	var due []*corev1.Pod
 	for _, c := range n.state.ClaimsOn(node) {
 		pod := n.state.PendingPod(c.Pod)
-		if pod == nil || !n.mayNominate(pod) || !n.isDue(pod, node) {
-			continue
-		}
-		if n.failures.slowLately() {
+		switch {
+		case pod == nil || !n.mayNominate(pod) || !n.isDue(pod, node):
+		case n.failures.slowLately():
 			n.count(Skipped)
-			continue
+		case n.openings.begin(node, pod.UID, n.now()):
+			due = append(due, pod)
 		}
+	}
+	n.nominateAll(ctx, due, node)
+	return n.openings.wait(node, n.hasSeen, n.state.OthersPending(node, n.schedulers), n.now())
+}
+
+// nominateAll has the pods nominated to the node, and returns when that is done or has failed, or
+// after quickTime.
+func (n *Nominator) nominateAll(ctx context.Context, pods []*corev1.Pod, node v1alpha1.NodeName) {
+	if len(pods) == 0 {
+		return
+	}
+	// The caller's step ends before an answer that comes late.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTime)
+	var writes sync.WaitGroup
+	for _, pod := range pods {
 		write := func() {
-			version, err := n.nominate(ctx, pod, node)
-			if err != nil || version == "" {
-				return // counted; the node opens all the same
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			written[c.Pod] = version
+			version, _ := n.nominate(ctx, pod, node) // counted; the node opens all the same
+			n.openings.answered(node, pod.UID, version)
 		}
 		if n.oneByOne {
 			write()
@@ -230,8 +230,16 @@ func (n *Nominator) nominateOn(ctx context.Context, node v1alpha1.NodeName) map[
 		}
 		writes.Go(write)
 	}
-	writes.Wait()
-	return written
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		writes.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(quickTime):
+	}
 }
 
 // hasSeen reports whether our watch has shown the pod in the version, or a newer one, or that it is

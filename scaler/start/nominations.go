@@ -17,8 +17,7 @@ type Nominator interface {
 }
 
 // BeforeOpening nominates the pods with claims on a node that the caller is about to open. It
-// returns within nominate.WriteTime, whatever comes of it, and says when to ask again: 0 is to open
-// the node now.
+// returns soon, whatever comes of it, and says when to ask again: 0 is to open the node now.
 func (s *Starter) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration) {
 	return s.nominator.BeforeOpening(ctx, node)
 }

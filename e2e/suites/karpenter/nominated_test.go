@@ -46,6 +46,7 @@ func nominatedPods(t *testing.T) {
 	pool := page.take(t, sharedPool, set(nodes, "spec", "minStandby"), set(max(nodes, 4), "spec", "poolSize"))
 	if bursts > 1 {
 		set("1s", "spec", "scaleDown", "emptyNodeTTL")(pool)
+		set(int64(bursts)*nodes, "spec", "scaleUp", "startBudget")(pool)
 	}
 	c.warm(t, page.take(t, "AWSNodeClass.stratos.sh/standby"), pool)
 	for burst := range bursts - 1 {
