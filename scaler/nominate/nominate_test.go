@@ -179,6 +179,14 @@ func (r *rig) binds(name, node string) {
 	}
 }
 
+// opens asks until the node may open.
+func (r *rig) opens(node v1alpha1.NodeName) {
+	for wait := r.nominator.BeforeOpening(r.t.Context(), node); wait > 0; {
+		pass(wait)
+		wait = r.nominator.BeforeOpening(r.t.Context(), node)
+	}
+}
+
 func nominatedTo(node string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.NominatedNodeName = node }
 }
@@ -261,7 +269,7 @@ func TestTheFieldIsWrittenOnlyWhileItIsEmptyAndTheClaimStands(t *testing.T) {
 				}
 				return nil
 			}
-			r.nominator.BeforeOpening(t.Context(), node)
+			r.opens(node)
 			r.want("x", c.node, c.results...)
 			if r.asked != c.asked {
 				t.Errorf("%d writes were sent, want %d", r.asked, c.asked)
@@ -294,7 +302,7 @@ func TestNoWriteIsSentWhereNoneIsDue(t *testing.T) {
 			if c.then != nil {
 				c.then(r)
 			}
-			r.nominator.BeforeOpening(t.Context(), node)
+			r.opens(node)
 			r.want("x", c.node)
 			if r.asked != 0 {
 				t.Errorf("%d writes were sent, want none", r.asked)
@@ -314,12 +322,12 @@ func TestEachPodIsNominatedOnceAndInItsTime(t *testing.T) {
 		r.run(func() { r.nominator.ClaimsWritten(node) })
 		r.want("patient", "c", Written)
 		r.want("other", "", Written)
-		r.nominator.BeforeOpening(t.Context(), node)
+		r.opens(node)
 		r.want("other", "c", Written, Written)
 		// The scheduler takes the field away at a failed attempt: it would do so again.
 		r.changes("other", nominatedTo(""))
 		r.shows("other")
-		r.nominator.BeforeOpening(t.Context(), node)
+		r.opens(node)
 		r.want("other", "", Written, Written)
 	})
 }
@@ -353,7 +361,7 @@ func TestALostNominationIsWrittenAgainOnceTheNodeRuns(t *testing.T) {
 				r := newRig(t)
 				r.node("c", v1alpha1.StateStarting)
 				r.claimed("x")
-				r.nominator.BeforeOpening(t.Context(), "c")
+				r.opens("c")
 				r.want("x", "c", Written)
 				r.results = nil
 				pass(time.Second)
@@ -469,10 +477,7 @@ func TestNoOpeningWaitsLongForNominations(t *testing.T) {
 				opens := func(waits time.Duration, results ...Result) {
 					t.Helper()
 					before := time.Now()
-					for wait := r.nominator.BeforeOpening(t.Context(), node); wait > 0; {
-						pass(wait)
-						wait = r.nominator.BeforeOpening(t.Context(), node)
-					}
+					r.opens(node)
 					if took := time.Since(before); took != waits {
 						t.Errorf("the node stayed closed for %v, want %v", took, waits)
 					}
@@ -487,7 +492,7 @@ func TestNoOpeningWaitsLongForNominations(t *testing.T) {
 				}
 				pass(slowFor)
 				r.writing, r.results = nil, nil
-				r.nominator.BeforeOpening(t.Context(), node)
+				r.opens(node)
 				r.want("x", "c", Written, Written)
 			})
 		})
@@ -547,13 +552,11 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 					r.pod("other")
 				}
 				before := time.Now()
-				wait := r.nominator.BeforeOpening(t.Context(), node)
+				r.nominator.BeforeOpening(t.Context(), node)
 				r.want("x", "c", Written, Written)
 				var done sync.WaitGroup
 				done.Go(func() { c.meanwhile(r) })
-				for ; wait > 0; wait = r.nominator.BeforeOpening(t.Context(), node) {
-					pass(wait)
-				}
+				r.opens(node)
 				done.Wait()
 				if took := time.Since(before); took < c.closed || took > c.closed+2*seenEvery {
 					t.Errorf("the node stayed closed for %v, want %v", took, c.closed)
