@@ -89,5 +89,6 @@ func (c *cluster) serve(t *testing.T, number int, large *unstructured.Unstructur
 	assert.Release(t, c.Rig, assert.Starts(t, c.Rig)[before:]...)
 	assert.AwaitBound(t, c.Rig, ours...)
 	c.mustRunOnStratosNodes(t, ours, before)
-	t.Logf("burst %d: %d pods on %d nodes, NodeClaims %d", number, len(ours), len(assert.Starts(t, c.Rig))-before, c.nodeClaims(t))
+	t.Logf("burst %d: %d pods on %d nodes, NodeClaims %d", number, len(ours), len(assert.Starts(t, c.Rig))-before,
+		c.nodeClaims(t))
 }
