@@ -2,6 +2,7 @@ package repocheck
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -148,5 +149,43 @@ func TestInsidesIn(t *testing.T) {
 		if got := strings.Join(insidesIn(line), " "); got != want {
 			t.Errorf("%q names %q, want %q", line, got, want)
 		}
+	}
+}
+
+// TestTheRunNeedsNoNode: the documentation site has targets of its own, so that what must pass
+// before a merge passes on a clone without `npm install`, and on a machine without Node.
+func TestTheRunNeedsNoNode(t *testing.T) {
+	run, err := os.ReadFile(filepath.Join(repository, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, m := range regexp.MustCompile(`(?m)(?:^ *step|make --no-print-directory) ([a-z][a-z0-9-]*)`).FindAllStringSubmatch(
+		string(run), -1) {
+		targets = append(targets, m[1])
+	}
+	for _, target := range []string{"verify", "lint", "test", "e2e-kind"} {
+		if !slices.Contains(targets, target) {
+			t.Errorf(".ci/run makes %q, want %s among them", targets, target)
+		}
+	}
+	needsNode := regexp.MustCompile(`\b(npm|npx|chromium)\b`)
+	recipes := func(target string) string {
+		cmd := exec.CommandContext(t.Context(), "make", "--dry-run", target)
+		cmd.Dir = repository
+		cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("make --dry-run %s: %v\n%s", target, err, out)
+		}
+		return string(out)
+	}
+	for _, target := range targets {
+		if found := needsNode.FindString(recipes(target)); found != "" {
+			t.Errorf("make %s calls %s", target, found)
+		}
+	}
+	if !needsNode.MatchString(recipes("site-test")) {
+		t.Error("make site-test calls no npm: this test finds nothing")
 	}
 }
