@@ -29,6 +29,10 @@ func (n nominations) BeforeOpening(_ context.Context, node v1alpha1.NodeName) ti
 	return wait
 }
 
+func (n nominations) AtOpening(_ context.Context, node v1alpha1.NodeName) {
+	n.note("at opening " + string(node))
+}
+
 // TestPodsAreNominatedBeforeTheirNodeOpens: an older pod would take the room in between.
 func TestPodsAreNominatedBeforeTheirNodeOpens(t *testing.T) {
 	r := newRig(t, nodeIn(v1alpha1.StateStarting, markedAt(v1alpha1.AnnotationScaleUpStarted, epoch())), nodePool(5, 0))

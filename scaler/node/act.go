@@ -224,7 +224,7 @@ func (c *Reconciler) toRunning(ctx context.Context, g gathered, d lifecycle.Deci
 		c.Demand.Open(v1alpha1.NodeName(n.Name), g.instance.LaunchTime, c.Now())
 	}
 	if d.Action != lifecycle.ToRunning { // before that Reconcile asks
-		_ = c.Starter.BeforeOpening(ctx, v1alpha1.NodeName(n.Name)) // a drain or stop goes on until the patch
+		c.Starter.AtOpening(ctx, v1alpha1.NodeName(n.Name)) // a drain or stop goes on until the patch
 	}
 	for range 5 {
 		err := c.patch(ctx, n, c.opening(n, &g, d))

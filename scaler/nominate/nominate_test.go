@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -41,6 +42,8 @@ type rig struct {
 	mu sync.Mutex
 	// writing, if set, is called before each write of the Nominator, with its number from 1.
 	writing func(ctx context.Context, n int) error
+	// written, if set, is called beside what follows each accepted one.
+	written func(pod string)
 	// asked counts the Nominator's writes, results what came of them.
 	asked   int
 	results []Result
@@ -105,7 +108,13 @@ func (r *rig) patch(ctx context.Context, c client.Client, sub string, o client.O
 			}
 		}
 	}
-	return c.SubResource(sub).Patch(ctx, o, p, opts...)
+	if err := c.SubResource(sub).Patch(ctx, o, p, opts...); err != nil {
+		return err
+	}
+	if r.written != nil {
+		go r.written(o.GetName())
+	}
+	return nil
 }
 
 // node shows a node of the pool with 4 cpu.
@@ -458,12 +467,12 @@ func TestNoOpeningWaitsLongForNominations(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		writing         func(context.Context, int) error
-		waits           time.Duration
+		waits, again    time.Duration
 		results, second []Result
 	}{
-		"no answer": {hang, answerTime, []Result{Slow, Slow}, []Result{Skipped, Skipped}},
-		"a refusal": {deny, 0, []Result{Refused, Refused}, []Result{Refused, Refused}},
-		"no API server": {func(context.Context, int) error { return errors.New("connection refused") }, 0,
+		"no answer": {hang, gatherTime + answerTime, 0, []Result{Slow, Slow}, []Result{Skipped, Skipped}},
+		"a refusal": {deny, gatherTime, gatherTime, []Result{Refused, Refused}, []Result{Refused, Refused}},
+		"no API server": {func(context.Context, int) error { return errors.New("connection refused") }, gatherTime, gatherTime,
 			[]Result{Failed, Failed}, []Result{Failed, Failed}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -481,12 +490,12 @@ func TestNoOpeningWaitsLongForNominations(t *testing.T) {
 					if took := time.Since(before); took != waits {
 						t.Errorf("the node stayed closed for %v, want %v", took, waits)
 					}
-					pass(WriteTime - waits) // until the write has ended
+					pass(WriteTime) // until the write has ended
 					synctest.Wait()
 					r.want("x", "", results...)
 				}
 				opens(c.waits, c.results...)
-				opens(0, slices.Concat(c.results, c.second)...)
+				opens(c.again, slices.Concat(c.results, c.second)...)
 				if len(r.logged) != 1 || !strings.Contains(r.logged[0], "cause") {
 					t.Errorf("log lines %q, want one that names the cause", r.logged)
 				}
@@ -514,18 +523,18 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 			r.shows("x")
 			pass(50 * time.Millisecond)
 			r.shows("y")
-		}, closed: 100*time.Millisecond + settleTime},
+		}, closed: 3 * 100 * time.Millisecond},
 		"shown late": {meanwhile: func(r *rig) {
 			pass(300 * time.Millisecond)
 			r.shows("x")
 			r.shows("y")
-		}, closed: 2 * 300 * time.Millisecond},
+		}, closed: 3 * 300 * time.Millisecond},
 		"one is bound meanwhile": {meanwhile: func(r *rig) {
 			r.shows("x")
 			pass(50 * time.Millisecond)
 			r.binds("y", "other")
 			r.shows("y")
-		}, closed: 50*time.Millisecond + settleTime},
+		}, closed: 3 * 50 * time.Millisecond},
 		"the scheduler has cleared one": {meanwhile: func(r *rig) {
 			r.changes("x", nominatedTo(""))
 			r.shows("x")
@@ -551,6 +560,9 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 				if !c.alone {
 					r.pod("other")
 				}
+				if !c.alone {
+					pass(r.nominator.BeforeOpening(t.Context(), node)) // until its group begins
+				}
 				before := time.Now()
 				r.nominator.BeforeOpening(t.Context(), node)
 				r.want("x", "c", Written, Written)
@@ -558,13 +570,99 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 				done.Go(func() { c.meanwhile(r) })
 				r.opens(node)
 				done.Wait()
-				if took := time.Since(before); took < c.closed || took > c.closed+2*seenEvery {
+				if took := time.Since(before); took < c.closed || took > c.closed+3*seenEvery {
 					t.Errorf("the node stayed closed for %v, want %v", took, c.closed)
 				}
 				// Another opening waits anew.
 				r.claimed("later")
 				if wait := r.nominator.BeforeOpening(t.Context(), node); c.alone != (wait == 0) {
 					t.Errorf("before another opening the wait is %v", wait)
+				}
+			})
+		})
+	}
+}
+
+// A node that opens has the scheduler try all pods, and those nominated to a closed node lose that.
+func TestNodesThatAreReadyTogetherOpenTogether(t *testing.T) {
+	const late = 300 * time.Millisecond // how much later our watch shows a nomination to node d
+	type times map[v1alpha1.NodeName]time.Duration
+	for name, c := range map[string]struct {
+		// ready is when each is to be opened; negative: then, but that is given up at once.
+		ready                 times
+		wantBegun, wantOpened times
+	}{
+		"one": {times{"a": 0}, times{"a": gatherTime}, times{"a": gatherTime + settleTime}},
+		"one after another": {times{"a": 0, "b": gatherTime / 2, "c": gatherTime},
+			times{"a": 2 * gatherTime, "b": 2 * gatherTime, "c": 2 * gatherTime},
+			times{"a": 2*gatherTime + settleTime, "b": 2*gatherTime + settleTime, "c": 2*gatherTime + settleTime}},
+		"one is shown late": {times{"a": 0, "d": 0}, times{"a": gatherTime, "d": gatherTime},
+			times{"a": gatherTime + 3*late, "d": gatherTime + 3*late}},
+		"while others are on their way": {times{"a": 0, "b": gatherTime + settleTime/2},
+			times{"a": gatherTime, "b": 2*gatherTime + settleTime},
+			times{"a": gatherTime + settleTime, "b": 2*gatherTime + 2*settleTime}},
+		"while one on its way is late": {times{"d": 0, "b": gatherTime + late/2},
+			times{"d": gatherTime, "b": 2*gatherTime + 3*late},
+			times{"d": gatherTime + 3*late, "b": 2*gatherTime + 3*late + settleTime}},
+		"without a pause": {times{"a": 0, "b": 200 * time.Millisecond, "c": 400 * time.Millisecond, "d": 600 * time.Millisecond,
+			"e": 800 * time.Millisecond, "f": mostHeld + 50*time.Millisecond},
+			times{"a": mostHeld, "b": mostHeld, "c": mostHeld, "d": mostHeld, "e": mostHeld,
+				"f": 2*mostHeld + 50*time.Millisecond},
+			times{"a": mostHeld + 3*late, "b": mostHeld + 3*late, "c": mostHeld + 3*late, "d": mostHeld + 3*late,
+				"e": mostHeld + 3*late, "f": 2*mostHeld + 50*time.Millisecond + settleTime}},
+		"one is not opened after all": {times{"a": 0, "b": -1}, times{"a": gatherTime}, times{"a": mostHeld}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				for node := range c.ready {
+					r.node(string(node), v1alpha1.StateStandby)
+				}
+				pods := map[v1alpha1.NodeName]string{}
+				for i := range c.ready {
+					pod := "pod-" + string(i)
+					r.claimed(pod, func(p *corev1.Pod) {
+						p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("3")
+					})
+					claim, _ := r.state.ClaimOf(types.UID("uid-" + pod))
+					pods[claim.Node] = pod
+				}
+				r.pod("other")
+				var mu sync.Mutex
+				begun, opened := times{}, times{}
+				start := time.Now()
+				r.written = func(pod string) {
+					claim, _ := r.state.ClaimOf(types.UID("uid-" + pod))
+					mu.Lock()
+					begun[claim.Node] = time.Since(start)
+					mu.Unlock()
+					if claim.Node == "d" {
+						pass(late)
+					}
+					r.shows(pod)
+				}
+				var all sync.WaitGroup
+				for node, at := range c.ready {
+					all.Go(func() {
+						pass(at)
+						if at < 0 {
+							r.nominator.BeforeOpening(t.Context(), node)
+							return
+						}
+						r.opens(node)
+						mu.Lock()
+						defer mu.Unlock()
+						opened[node] = time.Since(start)
+					})
+				}
+				all.Wait()
+				within := cmpopts.EquateApprox(0, float64(3*seenEvery))
+				asFloats := cmp.Transformer("float", func(d time.Duration) float64 { return float64(d) })
+				if diff := cmp.Diff(c.wantBegun, begun, asFloats, within); diff != "" {
+					t.Errorf("nominations are sent (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(c.wantOpened, opened, asFloats, within); diff != "" {
+					t.Errorf("nodes open (-want +got):\n%s", diff)
 				}
 			})
 		})

@@ -11,23 +11,36 @@ import (
 )
 
 // openings are the nodes that stay closed until the scheduler may have seen the nominations of
-// their pods. Nothing keeps an order between its watches of pods and of nodes: in a burst that of
+// their pods, where other pods wait that could take the room.
+//
+// Nothing keeps an order between the scheduler's watches of pods and of nodes: in a burst that of
 // pods is late by tenths of a second, and a node that it sees open before the nominations is empty
 // to it. So it gives the room to the pods that come first in its queue, those of other nodes. How
 // late our watch of pods is tells how late the scheduler's is, but for the time that it takes to
-// work on what it sees: on a busy machine both take longer. Where no other pod waits, a node opens
-// as soon as the writes are answered.
+// work on what it sees: on a busy machine both take longer.
+//
+// A node that opens has the scheduler try the pods of all nodes, and each nomination to a node that
+// is still closed is lost, which has it try all pods once more. So nodes that are ready at nearly
+// the same time are a group: their pods are nominated together, and they open together. The pods of
+// the nodes after them are nominated when that is over.
 type openings struct {
-	// mu guards of and what is in it.
+	// mu guards what follows, and what is in it.
 	mu sync.Mutex
 	of map[v1alpha1.NodeName]*opening
+	// changed is when the last node was ready, or was opened.
+	changed time.Time
 }
 
 // opening is one of them.
 type opening struct {
+	// ready and asked are when it was asked about first and last.
+	ready, asked time.Time
+	// began is when its group began; zero while it waits for that.
 	began time.Time
-	// asked are the pods whose nominations were sent, true for those without an answer yet.
-	asked map[types.UID]bool
+	// isSent: its nominations are sent; without them its group does not open.
+	isSent bool
+	// answers are the pods whose nominations were sent, false for those without an answer yet.
+	answers map[types.UID]bool
 	// unseen are the versions of the nominated pods that our watch has not shown yet.
 	unseen map[types.UID]string
 	// nominated: there is at least one.
@@ -37,21 +50,69 @@ type opening struct {
 	settled time.Time
 }
 
-// begin has the node wait for the nomination of the pod, and is false where it was sent already.
-func (s *openings) begin(node v1alpha1.NodeName, pod types.UID, now time.Time) bool {
+// mayBegin has the node's group begin, or returns when to ask again. due: pods are to be nominated
+// to it. others: pods wait that could take its room.
+func (s *openings) mayBegin(node v1alpha1.NodeName, due, others bool, now time.Time) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Those that were not asked about again were not opened after all.
-	maps.DeleteFunc(s.of, func(_ v1alpha1.NodeName, o *opening) bool { return now.After(o.began.Add(2 * WriteTime)) })
+	maps.DeleteFunc(s.of, func(_ v1alpha1.NodeName, o *opening) bool { return now.Sub(o.asked) > mostHeld })
+	o := s.of[node]
+	switch {
+	case o == nil && !due:
+		return 0
+	case o == nil:
+		o = &opening{ready: now, answers: map[types.UID]bool{}, unseen: map[types.UID]string{}}
+		s.of[node], s.changed = o, now
+	}
+	o.asked = now
+	switch {
+	case o.hasBegun():
+		return 0
+	case !due:
+		delete(s.of, node)
+		return 0
+	case !others:
+		o.began = now
+		return 0
+	}
+	oldest, onItsWay := o.ready, false
+	for _, other := range s.of {
+		switch {
+		case other.hasBegun():
+			onItsWay = true
+		case other.ready.Before(oldest):
+			oldest = other.ready
+		}
+	}
+	gathering, left := gatherTime-now.Sub(s.changed), mostHeld-now.Sub(oldest)
+	switch {
+	case left <= 0:
+	case gathering > 0:
+		return min(gathering, left)
+	case onItsWay:
+		return min(seenEvery, left)
+	}
+	for _, next := range s.of {
+		if !next.hasBegun() {
+			next.began = now
+		}
+	}
+	return 0
+}
+
+// sends has the node wait for the nomination of the pod, and is false where it was sent already.
+func (s *openings) sends(node v1alpha1.NodeName, pod types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	o := s.of[node]
 	if o == nil {
-		o = &opening{began: now, asked: map[types.UID]bool{}, unseen: map[types.UID]string{}}
-		s.of[node] = o
-	}
-	if _, sent := o.asked[pod]; sent {
 		return false
 	}
-	o.asked[pod] = true
+	if _, sent := o.answers[pod]; sent {
+		return false
+	}
+	o.answers[pod] = false
 	return true
 }
 
@@ -63,14 +124,14 @@ func (s *openings) answered(node v1alpha1.NodeName, pod types.UID, version strin
 	if o == nil {
 		return
 	}
-	o.asked[pod] = false
+	o.answers[pod] = true
 	if version != "" {
 		o.unseen[pod], o.nominated = version, true
 	}
 }
 
-// wait returns when to ask again about the node, 0 to open it. others: pods wait that could take
-// the room.
+// wait returns when to ask again about the node, whose nominations are sent; 0 to open it. others:
+// pods wait that could take the room.
 func (s *openings) wait(node v1alpha1.NodeName, hasSeen func(types.UID, string) bool, others bool,
 	now time.Time) time.Duration {
 	s.mu.Lock()
@@ -79,17 +140,44 @@ func (s *openings) wait(node v1alpha1.NodeName, hasSeen func(types.UID, string) 
 	if o == nil {
 		return 0
 	}
-	wait := o.wait(hasSeen, others, now)
-	if wait == 0 {
-		delete(s.of, node)
+	o.isSent = true
+	if wait := o.wait(hasSeen, others, now); wait > 0 {
+		return wait
 	}
-	return wait
+	if left := mostClosed - now.Sub(o.began); o.nominated && others && left > 0 {
+		for _, other := range s.of {
+			if other.hasBegun() && !other.began.After(o.began) && other.wait(hasSeen, true, now) > 0 {
+				return min(seenEvery, left)
+			}
+		}
+	}
+	s.end(node, now)
+	return 0
 }
+
+// opened takes in that the node was opened, whatever it waited for.
+func (s *openings) opened(node v1alpha1.NodeName, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[node] != nil {
+		s.end(node, now)
+	}
+}
+
+func (s *openings) end(node v1alpha1.NodeName, now time.Time) {
+	delete(s.of, node)
+	s.changed = now
+}
+
+func (o *opening) hasBegun() bool { return !o.began.IsZero() }
 
 func (o *opening) wait(hasSeen func(types.UID, string) bool, others bool, now time.Time) time.Duration {
 	closed := now.Sub(o.began)
-	for _, open := range o.asked {
-		if open && closed < answerTime {
+	if !o.isSent {
+		return max(0, mostClosed-closed)
+	}
+	for _, answered := range o.answers {
+		if !answered && closed < answerTime {
 			return min(seenEvery, answerTime-closed)
 		}
 	}
@@ -100,7 +188,7 @@ func (o *opening) wait(hasSeen func(types.UID, string) bool, others bool, now ti
 		if maps.DeleteFunc(o.unseen, hasSeen); len(o.unseen) > 0 {
 			return min(seenEvery, mostClosed-closed)
 		}
-		o.settled = now.Add(max(settleTime, closed))
+		o.settled = now.Add(max(settleTime, 2*closed))
 	}
 	return max(0, min(o.settled.Sub(now), mostClosed-closed))
 }

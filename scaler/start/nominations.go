@@ -14,6 +14,8 @@ type Nominator interface {
 	// BeforeOpening is called right before the patch that opens the node. It returns when to ask
 	// again, 0 to open the node now.
 	BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration)
+	// AtOpening is called in its place where the node cannot stay closed.
+	AtOpening(ctx context.Context, node v1alpha1.NodeName)
 }
 
 // BeforeOpening nominates the pods with claims on a node that the caller is about to open. It
@@ -22,8 +24,15 @@ func (s *Starter) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wa
 	return s.nominator.BeforeOpening(ctx, node)
 }
 
+// AtOpening is BeforeOpening for a node whose drain or stop goes on until the patch that opens it.
+func (s *Starter) AtOpening(ctx context.Context, node v1alpha1.NodeName) {
+	s.nominator.AtOpening(ctx, node)
+}
+
 type noNominations struct{}
 
 func (noNominations) ClaimsWritten(v1alpha1.NodeName) {}
 
 func (noNominations) BeforeOpening(context.Context, v1alpha1.NodeName) time.Duration { return 0 }
+
+func (noNominations) AtOpening(context.Context, v1alpha1.NodeName) {}

@@ -21,6 +21,10 @@ func (n nominations) BeforeOpening(_ context.Context, node v1alpha1.NodeName) ti
 	return 0
 }
 
+func (n nominations) AtOpening(_ context.Context, node v1alpha1.NodeName) {
+	n.note("at opening " + string(node))
+}
+
 func (n nominations) note(what string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -36,7 +40,7 @@ func TestNominationsComeInTheirTime(t *testing.T) {
 	}{
 		"a start": {nodeIn(v1alpha1.StateStandby),
 			[]string{"patch c starting claims a", "claims written c", "start i-c"}},
-		"a cancelled drain": {draining(), []string{"before opening c", "patch c running claims "}},
+		"a cancelled drain": {draining(), []string{"at opening c", "patch c running claims "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -380,7 +380,7 @@ func (s *Starter) cancelDrain(ctx context.Context, node *corev1.Node) error {
 	if err := s.reader.Get(ctx, client.ObjectKey{Name: string(name)}, pool); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	_ = s.BeforeOpening(ctx, v1alpha1.NodeName(node.Name)) // the stop may be asked for any moment
+	s.AtOpening(ctx, v1alpha1.NodeName(node.Name)) // the stop may be asked for any moment
 	err := s.patch(ctx, node, transition.Running(node, transition.TemplateOf(pool, name, InstanceOf(node)), s.now()))
 	if err == nil {
 		return nil
