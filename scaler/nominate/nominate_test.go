@@ -3,6 +3,7 @@ package nominate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -667,6 +668,75 @@ func TestNodesThatAreReadyTogetherOpenTogether(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where nothing is to be nominated right before the opening, a node opens while others are held.
+func TestOnlyNodesWithNominationsToComeAreHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		// meanwhile happens before the node is asked about once more.
+		meanwhile func(*rig)
+		waits     []time.Duration
+	}{
+		"nominated before":       {never, nil, []time.Duration{0, 0}},
+		"the scheduler asks":     {withExtender, nil, []time.Duration{0, 0}},
+		"neither":                {func(*corev1.Pod) {}, func(*rig) {}, []time.Duration{gatherTime, gatherTime}},
+		"its pod ends meanwhile": {func(*corev1.Pod) {}, func(r *rig) { r.state.DeletePod(r.live("x")) }, []time.Duration{gatherTime, 0}},
+		"no other pod waits now": {func(*corev1.Pod) {}, func(r *rig) { r.binds("other", "d"); r.shows("other") }, []time.Duration{gatherTime, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				node := r.node("c", v1alpha1.StateStandby)
+				r.claimed("x", c.change)
+				r.pod("other")
+				if keepsNomination(r.live("x")) {
+					r.run(func() { r.nominator.ClaimsWritten(node) })
+					r.shows("x")
+				}
+				waits := []time.Duration{r.nominator.BeforeOpening(t.Context(), node)}
+				if c.meanwhile != nil {
+					c.meanwhile(r)
+				}
+				waits = append(waits, r.nominator.BeforeOpening(t.Context(), node))
+				if diff := cmp.Diff(c.waits, waits); diff != "" {
+					t.Errorf("waits (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A node whose drain or stop goes on is opened at once. Its nominations are on their way, and the
+// next group begins after them.
+func TestANodeThatCannotStayClosedIsNominatedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for _, node := range []string{"c", "d"} {
+			r.node(node, v1alpha1.StateStandby)
+			for i := range 4 {
+				r.claimed(fmt.Sprintf("%s-%d", node, i))
+			}
+		}
+		r.pod("other")
+		claim, _ := r.state.ClaimOf("uid-c-0")
+		first, second := claim.Node, v1alpha1.NodeName("d")
+		if first == second {
+			second = "c"
+		}
+		r.nominator.BeforeOpening(t.Context(), first)
+		pass(gatherTime / 2)
+		r.nominator.BeforeOpening(t.Context(), second)
+		pass(gatherTime - time.Millisecond)
+		r.nominator.AtOpening(t.Context(), first)
+		r.want("c-0", string(first), Written, Written, Written, Written)
+		if wait := r.nominator.BeforeOpening(t.Context(), second); wait != gatherTime {
+			t.Errorf("after the opening of another the wait is %v, want %v", wait, gatherTime)
+		}
+		pass(gatherTime)
+		r.nominator.BeforeOpening(t.Context(), second)
+		r.want("d-0", string(second), slices.Repeat([]Result{Written}, 8)...)
+	})
 }
 
 // A write that no opening waits for is tried again, and a refused one is not.
