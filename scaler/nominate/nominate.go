@@ -86,12 +86,12 @@ const (
 	// pods on 50 nodes that open at once took two nodes more.
 	settleTime = 100 * time.Millisecond
 	// mostClosed bounds for how long a node stays closed once its group has begun.
-	mostClosed = 3 * time.Second
+	mostClosed = 2 * time.Second
 	// gatherTime is how long nodes are gathered after the last that was ready, or was opened. 50 nodes
 	// that were ready at once took three nodes more in one round of ten without it.
-	gatherTime = 250 * time.Millisecond
+	gatherTime = 150 * time.Millisecond
 	// mostHeld bounds for how long a node waits for its group to begin.
-	mostHeld = time.Second
+	mostHeld = 500 * time.Millisecond
 	// lostTime is how soon a pod is checked again whose nomination does not show: our watch may be
 	// behind, or its node is not open yet.
 	lostTime = 10 * time.Millisecond

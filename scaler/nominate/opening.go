@@ -188,7 +188,7 @@ func (o *opening) wait(hasSeen func(types.UID, string) bool, others bool, now ti
 		if maps.DeleteFunc(o.unseen, hasSeen); len(o.unseen) > 0 {
 			return min(seenEvery, mostClosed-closed)
 		}
-		o.settled = now.Add(max(settleTime, 2*closed))
+		o.settled = now.Add(max(settleTime, closed))
 	}
 	return max(0, min(o.settled.Sub(now), mostClosed-closed))
 }
