@@ -87,11 +87,12 @@ const (
 	settleTime = 100 * time.Millisecond
 	// mostClosed bounds for how long a node stays closed once its group has begun.
 	mostClosed = 2 * time.Second
-	// gatherTime is how long nodes are gathered after the last that was ready, or was opened. 50 nodes
-	// that were ready at once took three nodes more in one round of ten without it.
-	gatherTime = 150 * time.Millisecond
+	// gatherTime is how long nodes are gathered after the last that was ready, or was opened. Where 50
+	// are ready at once the time between two is shorter. With 250 ms some nominations fewer are lost,
+	// and 200 pods wait for 1.4 s more.
+	gatherTime = 75 * time.Millisecond
 	// mostHeld bounds for how long a node waits for its group to begin.
-	mostHeld = 500 * time.Millisecond
+	mostHeld = 300 * time.Millisecond
 	// lostTime is how soon a pod is checked again whose nomination does not show: our watch may be
 	// behind, or its node is not open yet.
 	lostTime = 10 * time.Millisecond

@@ -524,18 +524,18 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 			r.shows("x")
 			pass(50 * time.Millisecond)
 			r.shows("y")
-		}, closed: 3 * 100 * time.Millisecond},
+		}, closed: 2 * 100 * time.Millisecond},
 		"shown late": {meanwhile: func(r *rig) {
 			pass(300 * time.Millisecond)
 			r.shows("x")
 			r.shows("y")
-		}, closed: 3 * 300 * time.Millisecond},
+		}, closed: 2 * 300 * time.Millisecond},
 		"one is bound meanwhile": {meanwhile: func(r *rig) {
 			r.shows("x")
 			pass(50 * time.Millisecond)
 			r.binds("y", "other")
 			r.shows("y")
-		}, closed: 3 * 50 * time.Millisecond},
+		}, closed: 50*time.Millisecond + settleTime},
 		"the scheduler has cleared one": {meanwhile: func(r *rig) {
 			r.changes("x", nominatedTo(""))
 			r.shows("x")
@@ -586,7 +586,10 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 
 // A node that opens has the scheduler try all pods, and those nominated to a closed node lose that.
 func TestNodesThatAreReadyTogetherOpenTogether(t *testing.T) {
-	const late = 300 * time.Millisecond // how much later our watch shows a nomination to node d
+	const (
+		late = 300 * time.Millisecond // how much later our watch shows a nomination to node d
+		step = gatherTime - 10*time.Millisecond
+	)
 	type times map[v1alpha1.NodeName]time.Duration
 	for name, c := range map[string]struct {
 		// ready is when each is to be opened; negative: then, but that is given up at once.
@@ -598,20 +601,18 @@ func TestNodesThatAreReadyTogetherOpenTogether(t *testing.T) {
 			times{"a": 2 * gatherTime, "b": 2 * gatherTime, "c": 2 * gatherTime},
 			times{"a": 2*gatherTime + settleTime, "b": 2*gatherTime + settleTime, "c": 2*gatherTime + settleTime}},
 		"one is shown late": {times{"a": 0, "d": 0}, times{"a": gatherTime, "d": gatherTime},
-			times{"a": gatherTime + 3*late, "d": gatherTime + 3*late}},
+			times{"a": gatherTime + 2*late, "d": gatherTime + 2*late}},
 		"while others are on their way": {times{"a": 0, "b": gatherTime + settleTime/2},
 			times{"a": gatherTime, "b": 2*gatherTime + settleTime},
 			times{"a": gatherTime + settleTime, "b": 2*gatherTime + 2*settleTime}},
 		"while one on its way is late": {times{"d": 0, "b": gatherTime + late/2},
-			times{"d": gatherTime, "b": 2*gatherTime + 3*late},
-			times{"d": gatherTime + 3*late, "b": 2*gatherTime + 3*late + settleTime}},
-		"without a pause": {times{"a": 0, "b": 200 * time.Millisecond, "c": 400 * time.Millisecond, "d": 600 * time.Millisecond,
-			"e": 800 * time.Millisecond, "f": mostHeld + 50*time.Millisecond},
-			times{"a": mostHeld, "b": mostHeld, "c": mostHeld, "d": mostHeld, "e": mostHeld,
-				"f": 2*mostHeld + 50*time.Millisecond},
-			times{"a": mostHeld + 3*late, "b": mostHeld + 3*late, "c": mostHeld + 3*late, "d": mostHeld + 3*late,
-				"e": mostHeld + 3*late, "f": 2*mostHeld + 50*time.Millisecond + settleTime}},
-		"one is not opened after all": {times{"a": 0, "b": -1}, times{"a": gatherTime}, times{"a": mostHeld}},
+			times{"d": gatherTime, "b": gatherTime + late/2 + mostHeld},
+			times{"d": gatherTime + 2*late, "b": gatherTime + 2*late}},
+		"without a pause": {times{"a": 0, "b": step, "c": 2 * step, "d": 3 * step, "e": 4 * step},
+			times{"a": mostHeld, "b": mostHeld, "c": mostHeld, "d": mostHeld, "e": mostHeld},
+			times{"a": mostHeld + 2*late, "b": mostHeld + 2*late, "c": mostHeld + 2*late, "d": mostHeld + 2*late,
+				"e": mostHeld + 2*late}},
+		"one is not opened after all": {times{"a": 0, "b": -1}, times{"a": gatherTime}, times{"a": answerTime}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (s *openings) mayBegin(node v1alpha1.NodeName, due, others bool, now time.T
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Those that were not asked about again were not opened after all.
-	maps.DeleteFunc(s.of, func(_ v1alpha1.NodeName, o *opening) bool { return now.Sub(o.asked) > mostHeld })
+	maps.DeleteFunc(s.of, func(_ v1alpha1.NodeName, o *opening) bool { return now.Sub(o.asked) > answerTime })
 	o := s.of[node]
 	switch {
 	case o == nil && !due:
