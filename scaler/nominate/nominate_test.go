@@ -587,7 +587,7 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 // A node that opens has the scheduler try all pods, and those nominated to a closed node lose that.
 func TestNodesThatAreReadyTogetherOpenTogether(t *testing.T) {
 	const (
-		late = 300 * time.Millisecond // how much later our watch shows a nomination to node d
+		late = 300 * time.Millisecond // how much later our watch shows a nomination to nodes d and e
 		step = gatherTime - 10*time.Millisecond
 	)
 	type times map[v1alpha1.NodeName]time.Duration
@@ -608,6 +608,9 @@ func TestNodesThatAreReadyTogetherOpenTogether(t *testing.T) {
 		"while one on its way is late": {times{"d": 0, "b": gatherTime + late/2},
 			times{"d": gatherTime, "b": gatherTime + late/2 + mostHeld},
 			times{"d": gatherTime + 2*late, "b": gatherTime + 2*late}},
+		"while others on their way are late too": {times{"d": 0, "e": gatherTime + late/2},
+			times{"d": gatherTime, "e": gatherTime + late/2 + mostHeld},
+			times{"d": gatherTime + 2*late, "e": gatherTime + late/2 + mostHeld + 2*late}},
 		"without a pause": {times{"a": 0, "b": step, "c": 2 * step, "d": 3 * step, "e": 4 * step},
 			times{"a": mostHeld, "b": mostHeld, "c": mostHeld, "d": mostHeld, "e": mostHeld},
 			times{"a": mostHeld + 2*late, "b": mostHeld + 2*late, "c": mostHeld + 2*late, "d": mostHeld + 2*late,
@@ -638,7 +641,7 @@ func TestNodesThatAreReadyTogetherOpenTogether(t *testing.T) {
 					mu.Lock()
 					begun[claim.Node] = time.Since(start)
 					mu.Unlock()
-					if claim.Node == "d" {
+					if claim.Node == "d" || claim.Node == "e" {
 						pass(late)
 					}
 					r.shows(pod)
@@ -729,12 +732,14 @@ func TestANodeThatCannotStayClosedIsNominatedAtOnce(t *testing.T) {
 		pass(gatherTime / 2)
 		r.nominator.BeforeOpening(t.Context(), second)
 		pass(gatherTime - time.Millisecond)
+		r.writing = func(context.Context, int) error { pass(gatherTime / 2); return nil }
 		r.nominator.AtOpening(t.Context(), first)
-		r.want("c-0", string(first), Written, Written, Written, Written)
 		if wait := r.nominator.BeforeOpening(t.Context(), second); wait != gatherTime {
 			t.Errorf("after the opening of another the wait is %v, want %v", wait, gatherTime)
 		}
 		pass(gatherTime)
+		r.want("c-0", string(first), Written, Written, Written, Written)
+		r.writing = nil
 		r.nominator.BeforeOpening(t.Context(), second)
 		r.want("d-0", string(second), slices.Repeat([]Result{Written}, 8)...)
 	})
