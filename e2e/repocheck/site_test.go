@@ -160,8 +160,8 @@ func TestTheRunNeedsNoNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var targets []string
-	for _, m := range regexp.MustCompile(`(?m)(?:^ *step|make --no-print-directory) ([a-z][a-z0-9-]*)`).FindAllStringSubmatch(
-		string(run), -1) {
+	target := regexp.MustCompile(`(?m)(?:^ *step|make --no-print-directory) ([a-z][a-z0-9-]*)`)
+	for _, m := range target.FindAllStringSubmatch(string(run), -1) {
 		targets = append(targets, m[1])
 	}
 	for _, target := range []string{"verify", "lint", "test", "e2e-kind"} {

@@ -473,8 +473,8 @@ func TestNoOpeningWaitsLongForNominations(t *testing.T) {
 	}{
 		"no answer": {hang, gatherTime + answerTime, 0, []Result{Slow, Slow}, []Result{Skipped, Skipped}},
 		"a refusal": {deny, gatherTime, gatherTime, []Result{Refused, Refused}, []Result{Refused, Refused}},
-		"no API server": {func(context.Context, int) error { return errors.New("connection refused") }, gatherTime, gatherTime,
-			[]Result{Failed, Failed}, []Result{Failed, Failed}},
+		"no API server": {func(context.Context, int) error { return errors.New("connection refused") }, gatherTime,
+			gatherTime, []Result{Failed, Failed}, []Result{Failed, Failed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -682,11 +682,13 @@ func TestOnlyNodesWithNominationsToComeAreHeld(t *testing.T) {
 		meanwhile func(*rig)
 		waits     []time.Duration
 	}{
-		"nominated before":       {never, nil, []time.Duration{0, 0}},
-		"the scheduler asks":     {withExtender, nil, []time.Duration{0, 0}},
-		"neither":                {func(*corev1.Pod) {}, func(*rig) {}, []time.Duration{gatherTime, gatherTime}},
-		"its pod ends meanwhile": {func(*corev1.Pod) {}, func(r *rig) { r.state.DeletePod(r.live("x")) }, []time.Duration{gatherTime, 0}},
-		"no other pod waits now": {func(*corev1.Pod) {}, func(r *rig) { r.binds("other", "d"); r.shows("other") }, []time.Duration{gatherTime, 0}},
+		"nominated before":   {never, nil, []time.Duration{0, 0}},
+		"the scheduler asks": {withExtender, nil, []time.Duration{0, 0}},
+		"neither":            {func(*corev1.Pod) {}, func(*rig) {}, []time.Duration{gatherTime, gatherTime}},
+		"its pod ends meanwhile": {func(*corev1.Pod) {}, func(r *rig) { r.state.DeletePod(r.live("x")) },
+			[]time.Duration{gatherTime, 0}},
+		"no other pod waits now": {func(*corev1.Pod) {}, func(r *rig) { r.binds("other", "d"); r.shows("other") },
+			[]time.Duration{gatherTime, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
