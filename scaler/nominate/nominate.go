@@ -199,7 +199,7 @@ func (n *Nominator) ClaimsWritten(node v1alpha1.NodeName) {
 // to open it now. After its first answer it keeps no node closed for longer than mostHeld and
 // mostClosed.
 func (n *Nominator) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration) {
-	return n.opens(ctx, node, n.state.OthersPending(node, n.schedulers))
+	return n.opens(ctx, node, true)
 }
 
 // AtOpening is BeforeOpening where the node cannot stay closed.
@@ -208,11 +208,12 @@ func (n *Nominator) AtOpening(ctx context.Context, node v1alpha1.NodeName) {
 	n.openings.opened(node, n.now())
 }
 
-// opens is both of them. others: pods wait that could take the node's room.
-func (n *Nominator) opens(ctx context.Context, node v1alpha1.NodeName, others bool) (wait time.Duration) {
+// opens is both of them. mayWait: the node may stay closed.
+func (n *Nominator) opens(ctx context.Context, node v1alpha1.NodeName, mayWait bool) (wait time.Duration) {
 	if !n.enabled {
 		return 0
 	}
+	others := mayWait && n.state.TakersPending(node, n.schedulers)
 	var due []*corev1.Pod
 	for _, c := range n.state.ClaimsOn(node) {
 		pod := n.state.PendingPod(c.Pod)

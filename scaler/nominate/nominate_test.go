@@ -713,6 +713,67 @@ func TestOnlyNodesWithNominationsToComeAreHeld(t *testing.T) {
 	}
 }
 
+// Pods that are alike, each with a claim, may take each other's room: none needs a node more for
+// it. In a burst of one workload no node is held.
+func TestANodeStaysClosedOnlyForPodsThatMayCostOneMore(t *testing.T) {
+	asking := func(cpu string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu) }
+	}
+	placed := func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}}
+	}
+	for name, c := range map[string]struct {
+		// on has a claim on the node, beside the pod x of 3 cpu, if it is set.
+		on func(*corev1.Pod)
+		// others have claims on another node.
+		others []func(*corev1.Pod)
+		// unclaimed has none, if it is set.
+		unclaimed func(*corev1.Pod)
+		// all are changed this way.
+		all  func(*corev1.Pod)
+		wait time.Duration
+	}{
+		"no other pod":                          {},
+		"one like it":                           {others: []func(*corev1.Pod){asking("3")}},
+		"one like it without a claim":           {unclaimed: asking("3"), wait: gatherTime},
+		"one that asks for less":                {others: []func(*corev1.Pod){asking("2")}, wait: gatherTime},
+		"one like it, and one of each kind":     {others: []func(*corev1.Pod){asking("3"), asking("1")}, wait: gatherTime},
+		"one like it, where another is beside":  {on: asking("1"), others: []func(*corev1.Pod){asking("3")}, wait: gatherTime},
+		"pods that are like no other":           {others: []func(*corev1.Pod){asking("3")}, all: placed, wait: gatherTime},
+		"one whose scheduler asks":              {others: []func(*corev1.Pod){withExtender}},
+		"one whose scheduler asks, unclaimed":   {unclaimed: withExtender},
+		"one whose scheduler asks is beside it": {on: withExtender, others: []func(*corev1.Pod){asking("3")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				all := func(*corev1.Pod) {}
+				if c.all != nil {
+					all = c.all
+				}
+				node := r.node("c", v1alpha1.StateStandby)
+				r.claimed("x", asking("3"), all)
+				if c.on != nil {
+					r.claimed("on", c.on, all)
+				}
+				for i, other := range c.others {
+					r.node(fmt.Sprint("d", i), v1alpha1.StateStandby)
+					r.claimed(fmt.Sprint("other-", i), other, all)
+				}
+				if c.unclaimed != nil {
+					r.pod("unclaimed", c.unclaimed, all)
+				}
+				if wait := r.nominator.BeforeOpening(t.Context(), node); wait != c.wait {
+					t.Errorf("the wait is %v, want %v", wait, c.wait)
+				}
+				if c.wait == 0 {
+					r.want("x", "c", Written)
+				}
+			})
+		})
+	}
+}
+
 // A node whose drain or stop goes on is opened at once. Its nominations are on their way, and the
 // next group begins after them.
 func TestANodeThatCannotStayClosedIsNominatedAtOnce(t *testing.T) {
