@@ -159,34 +159,6 @@ func (s *State) PendingPod(uid types.UID) *corev1.Pod {
 	return s.pending[uid]
 }
 
-// TakersPending reports whether pods are pending that may take the node's room from the pods with
-// claims on it, so that these need one more node. Pods of the schedulers do not count. Nor does a
-// pod with a claim elsewhere if it is like all those on the node: who takes whose room makes no
-// difference then. Labels are not compared: where they tell pods of one shape apart, that can cost a
-// node.
-func (s *State) TakersPending(node v1alpha1.NodeName, schedulers []string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	shapes := map[fit.Shape]bool{}
-	for _, c := range s.claims.On(node) {
-		if p := s.pending[c.Pod]; p != nil && !slices.Contains(schedulers, p.Spec.SchedulerName) {
-			shapes[s.siblings.shapes[c.Pod]] = true
-		}
-	}
-	alike := len(shapes) == 1 && !shapes[fit.Shape{}]
-	for uid, p := range s.pending {
-		if slices.Contains(schedulers, p.Spec.SchedulerName) {
-			continue
-		}
-		claim, claimed := s.claims.Of(uid)
-		isLike := alike && claimed && shapes[s.siblings.shapes[uid]]
-		if claim.Node != node && !isLike {
-			return true
-		}
-	}
-	return false
-}
-
 // SetNode takes in an added or changed Node.
 func (s *State) SetNode(n *corev1.Node) {
 	name, now := v1alpha1.NodeName(n.Name), s.now()

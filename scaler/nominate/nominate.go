@@ -8,10 +8,12 @@
 //	|---------------------------------|------------------------------------------------------|
 //	| preemptionPolicy: Never         | once its claim is on a Node that starts, at once     |
 //	|                                 | where the node runs: the scheduler keeps the field   |
-//	| any other                       | right before its node opens (openings), because      |
-//	|                                 | a failed attempt clears the field and has all        |
-//	|                                 | pending pods tried again. Where it is cleared by     |
+//	| any other, where others wait    | right before its node opens (openings), because      |
+//	| that may take its node's room   | a failed attempt clears the field and has all        |
+//	| and cost one more               | pending pods tried again. Where it is cleared by     |
 //	|                                 | then, once more when the node runs                   |
+//	| any other                       | never: it would be lost to the nodes that open       |
+//	|                                 | before, and clearing it costs the scheduler a write  |
 //	| of a scheduler with the         | never: /filter returns its claimed node alone        |
 //	| extender                        |                                                      |
 //	| nominated by others, bound,     | never                                                |
@@ -194,10 +196,10 @@ func (n *Nominator) ClaimsWritten(node v1alpha1.NodeName) {
 	}
 }
 
-// BeforeOpening nominates the pods with claims on a node that is about to be opened. It returns
-// within quickTime, and says for how long the node is to stay closed until the caller asks again: 0
-// to open it now. After its first answer it keeps no node closed for longer than mostHeld and
-// mostClosed.
+// BeforeOpening nominates the pods with claims on a node that is about to be opened, where other
+// pods wait that may take its room. It returns within quickTime, and says for how long the node is
+// to stay closed until the caller asks again: 0 to open it now. After its first answer it keeps no
+// node closed for longer than mostHeld and mostClosed.
 func (n *Nominator) BeforeOpening(ctx context.Context, node v1alpha1.NodeName) (wait time.Duration) {
 	return n.opens(ctx, node, true)
 }
@@ -213,7 +215,10 @@ func (n *Nominator) opens(ctx context.Context, node v1alpha1.NodeName, mayWait b
 	if !n.enabled {
 		return 0
 	}
-	others := mayWait && n.state.TakersPending(node, n.schedulers)
+	if !n.state.TakersPending(node, n.schedulers) {
+		n.openings.opened(node, n.now())
+		return 0
+	}
 	var due []*corev1.Pod
 	for _, c := range n.state.ClaimsOn(node) {
 		pod := n.state.PendingPod(c.Pod)
@@ -225,12 +230,12 @@ func (n *Nominator) opens(ctx context.Context, node v1alpha1.NodeName, mayWait b
 			due = append(due, pod)
 		}
 	}
-	if wait := n.openings.mayBegin(node, len(due) > 0, others, n.now()); wait > 0 {
+	if wait := n.openings.mayBegin(node, len(due) > 0, mayWait, n.now()); wait > 0 {
 		return wait
 	}
 	unsent := slices.DeleteFunc(due, func(pod *corev1.Pod) bool { return !n.openings.sends(node, pod.UID) })
 	n.nominateAll(ctx, unsent, node)
-	return n.openings.wait(node, n.hasSeen, others, n.now())
+	return n.openings.wait(node, n.hasSeen, mayWait, n.now())
 }
 
 // nominateAll has the pods nominated to the node, and returns when that is done or has failed, or
