@@ -119,8 +119,11 @@ func (r *rig) patch(ctx context.Context, c client.Client, sub string, o client.O
 }
 
 // node shows a node of the pool with 4 cpu.
-func (r *rig) node(name string, state v1alpha1.NodeState) v1alpha1.NodeName {
-	r.state.SetNode(scalertest.NodeIn(state, func(n *corev1.Node) { n.Name, n.UID = name, types.UID("uid-"+name) }))
+func (r *rig) node(name string, state v1alpha1.NodeState, taints ...corev1.Taint) v1alpha1.NodeName {
+	r.state.SetNode(scalertest.NodeIn(state, func(n *corev1.Node) {
+		n.Name, n.UID = name, types.UID("uid-"+name)
+		n.Spec.Taints = append(n.Spec.Taints, taints...)
+	}))
 	return v1alpha1.NodeName(name)
 }
 
@@ -270,20 +273,23 @@ func TestTheFieldIsWrittenOnlyWhileItIsEmptyAndTheClaimStands(t *testing.T) {
 		"its scheduler has the extender": {pod: []func(*corev1.Pod){withExtender}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
-			node := r.node("c", v1alpha1.StateStandby)
-			r.claimed("x", c.pod...)
-			r.writing = func(_ context.Context, n int) error {
-				if n == 1 && c.meanwhile != nil {
-					c.meanwhile(r)
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				node := r.node("c", v1alpha1.StateStandby)
+				r.claimed("x", c.pod...)
+				r.pod("taker")
+				r.writing = func(_ context.Context, n int) error {
+					if n == 1 && c.meanwhile != nil {
+						c.meanwhile(r)
+					}
+					return nil
 				}
-				return nil
-			}
-			r.opens(node)
-			r.want("x", c.node, c.results...)
-			if r.asked != c.asked {
-				t.Errorf("%d writes were sent, want %d", r.asked, c.asked)
-			}
+				r.opens(node)
+				r.want("x", c.node, c.results...)
+				if r.asked != c.asked {
+					t.Errorf("%d writes were sent, want %d", r.asked, c.asked)
+				}
+			})
 		})
 	}
 }
@@ -309,6 +315,7 @@ func TestNoWriteIsSentWhereNoneIsDue(t *testing.T) {
 			}
 			node := r.node("c", v1alpha1.StateStandby)
 			r.claimed("x")
+			r.pod("taker")
 			if c.then != nil {
 				c.then(r)
 			}
@@ -329,6 +336,7 @@ func TestEachPodIsNominatedOnceAndInItsTime(t *testing.T) {
 		node := r.node("c", v1alpha1.StateStandby)
 		r.claimed("patient", never)
 		r.claimed("other")
+		r.pod("taker")
 		r.run(func() { r.nominator.ClaimsWritten(node) })
 		r.want("patient", "c", Written)
 		r.want("other", "", Written)
@@ -371,6 +379,7 @@ func TestALostNominationIsWrittenAgainOnceTheNodeRuns(t *testing.T) {
 				r := newRig(t)
 				r.node("c", v1alpha1.StateStarting)
 				r.claimed("x")
+				r.pod("taker")
 				r.opens("c")
 				r.want("x", "c", Written)
 				r.results = nil
@@ -513,8 +522,6 @@ func TestNoOpeningWaitsLongForNominations(t *testing.T) {
 // latter is.
 func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 	for name, c := range map[string]struct {
-		// alone: no other pod waits that could take the room.
-		alone bool
 		// meanwhile happens once the nominations are written.
 		meanwhile func(*rig)
 		closed    time.Duration
@@ -549,7 +556,6 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 		}, closed: settleTime},
 		"one is not shown":    {meanwhile: func(r *rig) { r.shows("y") }, closed: mostClosed},
 		"the watch is broken": {meanwhile: func(*rig) {}, closed: mostClosed},
-		"no other pod waits":  {alone: true, meanwhile: func(*rig) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -558,12 +564,8 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 				r.claimed("x")
 				r.claimed("y")
 				r.pod("extended", withExtender)
-				if !c.alone {
-					r.pod("other")
-				}
-				if !c.alone {
-					pass(r.nominator.BeforeOpening(t.Context(), node)) // until its group begins
-				}
+				r.pod("other")
+				pass(r.nominator.BeforeOpening(t.Context(), node)) // until its group begins
 				before := time.Now()
 				r.nominator.BeforeOpening(t.Context(), node)
 				r.want("x", "c", Written, Written)
@@ -576,8 +578,8 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 				}
 				// Another opening waits anew.
 				r.claimed("later")
-				if wait := r.nominator.BeforeOpening(t.Context(), node); c.alone != (wait == 0) {
-					t.Errorf("before another opening the wait is %v", wait)
+				if r.nominator.BeforeOpening(t.Context(), node) == 0 {
+					t.Error("another opening waits for nothing")
 				}
 			})
 		})
@@ -714,16 +716,21 @@ func TestOnlyNodesWithNominationsToComeAreHeld(t *testing.T) {
 }
 
 // Pods that are alike, each with a claim, may take each other's room: none needs a node more for
-// it. In a burst of one workload no node is held.
-func TestANodeStaysClosedOnlyForPodsThatMayCostOneMore(t *testing.T) {
+// it. In a burst of one workload no node is held, and no pod nominated.
+func TestPodsAreNominatedWhereOthersMayCostANodeMore(t *testing.T) {
 	asking := func(cpu string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu) }
 	}
 	placed := func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}}
 	}
+	taint := corev1.Taint{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}
+	tolerating := func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: taint.Key, Operator: corev1.TolerationOpExists}}
+	}
 	for name, c := range map[string]struct {
-		// on has a claim on the node, beside the pod x of 3 cpu, if it is set.
+		taints []corev1.Taint
+		// on has a claim on the node, beside the pod x of 3 cpu that tolerates the taint, if it is set.
 		on func(*corev1.Pod)
 		// others have claims on another node.
 		others []func(*corev1.Pod)
@@ -733,13 +740,22 @@ func TestANodeStaysClosedOnlyForPodsThatMayCostOneMore(t *testing.T) {
 		all  func(*corev1.Pod)
 		wait time.Duration
 	}{
-		"no other pod":                          {},
-		"one like it":                           {others: []func(*corev1.Pod){asking("3")}},
-		"one like it without a claim":           {unclaimed: asking("3"), wait: gatherTime},
-		"one that asks for less":                {others: []func(*corev1.Pod){asking("2")}, wait: gatherTime},
-		"one like it, and one of each kind":     {others: []func(*corev1.Pod){asking("3"), asking("1")}, wait: gatherTime},
-		"one like it, where another is beside":  {on: asking("1"), others: []func(*corev1.Pod){asking("3")}, wait: gatherTime},
-		"pods that are like no other":           {others: []func(*corev1.Pod){asking("3")}, all: placed, wait: gatherTime},
+		"no other pod":                         {},
+		"one like it":                          {others: []func(*corev1.Pod){asking("3")}},
+		"one like it without a claim":          {unclaimed: asking("3"), wait: gatherTime},
+		"one that asks for less":               {others: []func(*corev1.Pod){asking("2")}, wait: gatherTime},
+		"one like it, and one of each kind":    {others: []func(*corev1.Pod){asking("3"), asking("1")}, wait: gatherTime},
+		"one like it, where another is beside": {on: asking("1"), others: []func(*corev1.Pod){asking("3")}, wait: gatherTime},
+		"pods that are like no other":          {others: []func(*corev1.Pod){asking("3")}, all: placed, wait: gatherTime},
+		"one that the node is too small for":   {unclaimed: asking("5")},
+		"one that a selector keeps off": {unclaimed: func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		}},
+		"one that a taint keeps off": {taints: []corev1.Taint{taint}, unclaimed: asking("3")},
+		"one that tolerates it":      {taints: []corev1.Taint{taint}, unclaimed: tolerating, wait: gatherTime},
+		"one with a gate": {unclaimed: func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}}
+		}},
 		"one whose scheduler asks":              {others: []func(*corev1.Pod){withExtender}},
 		"one whose scheduler asks, unclaimed":   {unclaimed: withExtender},
 		"one whose scheduler asks is beside it": {on: withExtender, others: []func(*corev1.Pod){asking("3")}},
@@ -751,14 +767,14 @@ func TestANodeStaysClosedOnlyForPodsThatMayCostOneMore(t *testing.T) {
 				if c.all != nil {
 					all = c.all
 				}
-				node := r.node("c", v1alpha1.StateStandby)
-				r.claimed("x", asking("3"), all)
+				node := r.node("c", v1alpha1.StateStandby, c.taints...)
+				r.claimed("x", asking("3"), tolerating, all)
 				if c.on != nil {
-					r.claimed("on", c.on, all)
+					r.claimed("on", tolerating, c.on, all)
 				}
 				for i, other := range c.others {
 					r.node(fmt.Sprint("d", i), v1alpha1.StateStandby)
-					r.claimed(fmt.Sprint("other-", i), other, all)
+					r.claimed(fmt.Sprint("other-", i), tolerating, other, all)
 				}
 				if c.unclaimed != nil {
 					r.pod("unclaimed", c.unclaimed, all)
@@ -767,7 +783,7 @@ func TestANodeStaysClosedOnlyForPodsThatMayCostOneMore(t *testing.T) {
 					t.Errorf("the wait is %v, want %v", wait, c.wait)
 				}
 				if c.wait == 0 {
-					r.want("x", "c", Written)
+					r.want("x", "")
 				}
 			})
 		})
