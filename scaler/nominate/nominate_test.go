@@ -728,12 +728,13 @@ func TestPodsAreNominatedWhereOthersMayCostANodeMore(t *testing.T) {
 	tolerating := func(p *corev1.Pod) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: taint.Key, Operator: corev1.TolerationOpExists}}
 	}
+	type changes []func(*corev1.Pod)
 	for name, c := range map[string]struct {
 		taints []corev1.Taint
 		// on has a claim on the node, beside the pod x of 3 cpu that tolerates the taint, if it is set.
 		on func(*corev1.Pod)
 		// others have claims on another node.
-		others []func(*corev1.Pod)
+		others changes
 		// unclaimed has none, if it is set.
 		unclaimed func(*corev1.Pod)
 		// all are changed this way.
@@ -741,12 +742,12 @@ func TestPodsAreNominatedWhereOthersMayCostANodeMore(t *testing.T) {
 		wait time.Duration
 	}{
 		"no other pod":                         {},
-		"one like it":                          {others: []func(*corev1.Pod){asking("3")}},
+		"one like it":                          {others: changes{asking("3")}},
 		"one like it without a claim":          {unclaimed: asking("3"), wait: gatherTime},
-		"one that asks for less":               {others: []func(*corev1.Pod){asking("2")}, wait: gatherTime},
-		"one like it, and one of each kind":    {others: []func(*corev1.Pod){asking("3"), asking("1")}, wait: gatherTime},
-		"one like it, where another is beside": {on: asking("1"), others: []func(*corev1.Pod){asking("3")}, wait: gatherTime},
-		"pods that are like no other":          {others: []func(*corev1.Pod){asking("3")}, all: placed, wait: gatherTime},
+		"one that asks for less":               {others: changes{asking("2")}, wait: gatherTime},
+		"one like it, and one of each kind":    {others: changes{asking("3"), asking("1")}, wait: gatherTime},
+		"one like it, where another is beside": {on: asking("1"), others: changes{asking("3")}, wait: gatherTime},
+		"pods that are like no other":          {others: changes{asking("3")}, all: placed, wait: gatherTime},
 		"one that the node is too small for":   {unclaimed: asking("5")},
 		"one that a selector keeps off": {unclaimed: func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
@@ -756,9 +757,9 @@ func TestPodsAreNominatedWhereOthersMayCostANodeMore(t *testing.T) {
 		"one with a gate": {unclaimed: func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}}
 		}},
-		"one whose scheduler asks":              {others: []func(*corev1.Pod){withExtender}},
+		"one whose scheduler asks":              {others: changes{withExtender}},
 		"one whose scheduler asks, unclaimed":   {unclaimed: withExtender},
-		"one whose scheduler asks is beside it": {on: withExtender, others: []func(*corev1.Pod){asking("3")}},
+		"one whose scheduler asks is beside it": {on: withExtender, others: changes{asking("3")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -767,6 +768,9 @@ func TestPodsAreNominatedWhereOthersMayCostANodeMore(t *testing.T) {
 				if c.all != nil {
 					all = c.all
 				}
+				pool := scalertest.NodePool(9, 0)
+				pool.Spec.Template.Taints = c.taints
+				r.state.SetPool(pool)
 				node := r.node("c", v1alpha1.StateStandby, c.taints...)
 				r.claimed("x", asking("3"), tolerating, all)
 				if c.on != nil {
