@@ -13,8 +13,8 @@ import (
 // TakersPending reports whether pods are pending that may take the node's room from the pods with
 // claims on it, so that these need one more node. Pods of the schedulers do not count. Nor does a
 // pod with a claim elsewhere that is like all those on the node: who takes whose room makes no
-// difference then. Labels are not compared: where they tell pods of one shape apart, that can cost a
-// node.
+// difference then. Labels are not compared: where they tell pods of one shape apart, that can cost
+// a node.
 func (s *State) TakersPending(node v1alpha1.NodeName, schedulers []string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
