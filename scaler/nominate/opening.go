@@ -51,8 +51,8 @@ type opening struct {
 }
 
 // mayBegin has the node's group begin, or returns when to ask again. due: pods are to be nominated
-// to it. others: pods wait that could take its room.
-func (s *openings) mayBegin(node v1alpha1.NodeName, due, others bool, now time.Time) (wait time.Duration) {
+// to it. mayWait: it may stay closed.
+func (s *openings) mayBegin(node v1alpha1.NodeName, due, mayWait bool, now time.Time) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Those that were not asked about again were not opened after all.
@@ -72,7 +72,7 @@ func (s *openings) mayBegin(node v1alpha1.NodeName, due, others bool, now time.T
 	case !due:
 		delete(s.of, node)
 		return 0
-	case !others:
+	case !mayWait:
 		o.began = now
 		return 0
 	}
@@ -130,9 +130,9 @@ func (s *openings) answered(node v1alpha1.NodeName, pod types.UID, version strin
 	}
 }
 
-// wait returns when to ask again about the node, whose nominations are sent; 0 to open it. others:
-// pods wait that could take the room.
-func (s *openings) wait(node v1alpha1.NodeName, hasSeen func(types.UID, string) bool, others bool,
+// wait returns when to ask again about the node, whose nominations are sent; 0 to open it. mayWait:
+// it may stay closed.
+func (s *openings) wait(node v1alpha1.NodeName, hasSeen func(types.UID, string) bool, mayWait bool,
 	now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,10 +141,10 @@ func (s *openings) wait(node v1alpha1.NodeName, hasSeen func(types.UID, string) 
 		return 0
 	}
 	o.isSent = true
-	if wait := o.wait(hasSeen, others, now); wait > 0 {
+	if wait := o.wait(hasSeen, mayWait, now); wait > 0 {
 		return wait
 	}
-	if left := mostClosed - now.Sub(o.began); o.nominated && others && left > 0 {
+	if left := mostClosed - now.Sub(o.began); o.nominated && mayWait && left > 0 {
 		for _, other := range s.of {
 			if other.hasBegun() && !other.began.After(o.began) && other.wait(hasSeen, true, now) > 0 {
 				return min(seenEvery, left)
@@ -171,7 +171,7 @@ func (s *openings) end(node v1alpha1.NodeName, now time.Time) {
 
 func (o *opening) hasBegun() bool { return !o.began.IsZero() }
 
-func (o *opening) wait(hasSeen func(types.UID, string) bool, others bool, now time.Time) time.Duration {
+func (o *opening) wait(hasSeen func(types.UID, string) bool, mayWait bool, now time.Time) time.Duration {
 	closed := now.Sub(o.began)
 	if !o.isSent {
 		return max(0, mostClosed-closed)
@@ -181,7 +181,7 @@ func (o *opening) wait(hasSeen func(types.UID, string) bool, others bool, now ti
 			return min(seenEvery, answerTime-closed)
 		}
 	}
-	if !o.nominated || !others || closed >= mostClosed {
+	if !o.nominated || !mayWait || closed >= mostClosed {
 		return 0
 	}
 	if o.settled.IsZero() {
