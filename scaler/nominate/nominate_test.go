@@ -589,7 +589,7 @@ func TestANodeOpensWhenItsNominationsMayHaveBeenSeen(t *testing.T) {
 // A node that opens has the scheduler try all pods, and those nominated to a closed node lose that.
 func TestNodesThatAreReadyTogetherOpenTogether(t *testing.T) {
 	const (
-		late = 300 * time.Millisecond // how much later our watch shows a nomination to nodes d and e
+		late = 800 * time.Millisecond // how much later our watch shows a nomination to nodes d and e
 		step = gatherTime - 10*time.Millisecond
 	)
 	type times map[v1alpha1.NodeName]time.Duration
