@@ -134,7 +134,7 @@ func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, o decide.Of
 	until := s.markUnavailable(node, o, why)
 	return s.decline(ctx, name, declined{
 		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
-		until: s.backoffUntil(name, until),
+		until: s.backoffUntil(name, until), kind: s.madeAgain(node),
 	})
 }
 
@@ -177,6 +177,7 @@ func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (do
 	return true, s.decline(ctx, name, declined{
 		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity,
 		words: "the cloud had none of its type in its zone for another node; it is started as another type",
+		kind:  s.madeAgain(node),
 	})
 }
 
@@ -186,14 +187,24 @@ type returned struct {
 	at   time.Time
 }
 
-// asReturned is the Node of a start intent with the type that its instance was lately made again.
-// Where the cache did not show that yet, a refusal would count for the type before.
-func (s *Starter) asReturned(node *corev1.Node) *corev1.Node {
+// madeAgain is the type that the instance of a starting Node was lately made again; "" where it was
+// not, or is made another one for this start.
+func (s *Starter) madeAgain(node *corev1.Node) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetOldReturns()
-	kind := s.returned[v1alpha1.NodeName(node.Name)].kind
-	if kind == "" || node.Annotations[v1alpha1.AnnotationInstanceType] != "" {
+	if node.Annotations[v1alpha1.AnnotationInstanceType] != "" {
+		return ""
+	}
+	return s.returned[v1alpha1.NodeName(node.Name)].kind
+}
+
+// asReturned is the Node of a start intent with the type that its instance was lately made again.
+// Where the cache did not show that yet, or another process wrote what the cloud showed before, a
+// refusal would count for the type before.
+func (s *Starter) asReturned(node *corev1.Node) *corev1.Node {
+	kind := s.madeAgain(node)
+	if kind == "" {
 		return node
 	}
 	is := node.DeepCopy()

@@ -565,6 +565,30 @@ func TestAStartAfterAReturnIsRefusedAsTheTypeThatItIs(t *testing.T) {
 	})
 }
 
+// TestATypeThatAnotherProcessWroteIsCorrectedByARefusal: between the write that a node becomes type
+// a again and the cloud's change, another process wrote the type that the cloud showed before. The
+// refusal of a start writes the one that it is; else it would be started as b without a change, and
+// given up, in turn.
+func TestATypeThatAnotherProcessWroteIsCorrectedByARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTyped(t, stopped("x1", "x", "b", 1))
+		r.dry["x/a"] = true
+		r.run(func() {
+			r.starter.ReturnType("x1", "a")
+			synctest.Wait()
+			shown := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{`+
+				`"node.kubernetes.io/instance-type":"b","beta.kubernetes.io/instance-type":"b"},`+
+				`"annotations":{"stratos.sh/instance-type":null}}}`))
+			if err := r.api.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x1"}}, shown); err != nil {
+				t.Fatal(err)
+			}
+			r.askFor(5 * time.Second)
+		})
+		r.want("change i-x1 to a", "start i-x1 as a", "change i-x1 to b", "start i-x1 as b")
+		r.is("x1", v1alpha1.StateStarting, "b")
+	})
+}
+
 // TestATypeThatMayBeHadAgainEndsABackoff: a node backs off when the cloud refuses to start it as
 // the only type that may be had. It starts as another one as soon as the cloud has that, as a node
 // does whose class names one type.
