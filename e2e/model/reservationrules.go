@@ -24,8 +24,10 @@ type reservationRules struct {
 	said map[string]time.Time
 }
 
-// notSet is when the cloud refused to set an instance so.
+// notSet is when the cloud refused to set the instance of the Node so. Of an instance whose kubelet
+// registers by another name nothing is remembered.
 type notSet struct {
+	node string
 	want v1alpha1.CapacityReservation
 	at   time.Time
 }
@@ -94,7 +96,7 @@ func (r *rules) setsReservation(p *process, i *instance, want v1alpha1.CapacityR
 	switch {
 	case usesOnly(class) && want.Preference != v1alpha1.ReservationOnly && r.hasSaid(class, time.Minute):
 		r.w.breaks("reservations", "%s leaves its reservation, and its class %s allows nothing else", i.id, class.Name)
-	case last.want == plain(want) && r.w.now.Sub(last.at) < heldFor &&
+	case last.node == n.Name && last.want == plain(want) && r.w.now.Sub(last.at) < heldFor &&
 		!slices.ContainsFunc(r.w.api.on(n.Name), counts):
 		// A start for a bound pod may try.
 		r.w.breaks("reservations", "the reservation of %s is set again %s after that was refused", i.id,
@@ -114,7 +116,7 @@ func (r *rules) answeredReservation(p *process, i *instance, want v1alpha1.Capac
 		p.barred = r.w.now
 		fallthrough
 	case provider.IsInvalidConfig(err):
-		p.notSet[i.id] = notSet{plain(want), r.w.now}
+		p.notSet[i.id] = notSet{i.node(), plain(want), r.w.now}
 	}
 }
 
