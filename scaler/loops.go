@@ -118,6 +118,7 @@ func NewLoops(p Parts) (*Loops, error) {
 		Now: p.Now, Inventory: known, Warmups: failures, Starts: starts, State: p.State, Demand: waiting,
 		Disruptions: recycling,
 		Poke:        l.sweep.Poke,
+		LookAgain:   func(pod client.ObjectKey) { l.pending.LookAgain(pod) },
 		Wake:        func(ctx context.Context, id v1alpha1.InstanceID) { inventory.Send(ctx, instances, id) },
 	}
 	l.pending = pending.New(&pending.Reconciler{

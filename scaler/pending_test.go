@@ -18,6 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/extender/cluster"
 	"github.com/stratos-sh/stratos/extender/decide"
+	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/pending"
 	"github.com/stratos-sh/stratos/scaler/pool"
 	"github.com/stratos-sh/stratos/scaler/start"
@@ -406,6 +407,78 @@ func TestDemandLastsUntilTheLaunchedNodeIsThere(t *testing.T) {
 			}
 			if said := r.said(); c.want == 1 && len(said) > 0 {
 				t.Errorf("events %q, want none: it was told of its launch", said)
+			}
+		})
+	}
+}
+
+// A pool whose launches are refused, or whose warm-ups back off, launches for a pod only where no
+// other pool could. Its pods are looked at again when that begins; the next process learns it by a
+// refusal.
+func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
+	none := &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a", Err: errors.New("sold out")}
+	refused := func(err error) func(*rig) {
+		return func(r *rig) {
+			r.launching = func(int) error { return err }
+			r.reconcilePool()
+			r.launching = nil
+		}
+	}
+	lighter := func(p *v1alpha1.NodePool) { p.Name, p.UID, p.Spec.Weight = "q", "uid-q", new(int32(5)) }
+	const looked = "look at a"
+	for name, c := range map[string]struct {
+		happens func(*rig)
+		// otherFails: the other pool's launches fail too.
+		otherFails bool
+		after      time.Duration
+		want       v1alpha1.PoolName
+		wantLook   bool
+	}{
+		"nothing is refused":           {func(*rig) {}, false, 0, "p", false},
+		"no capacity":                  {refused(none), false, 0, "q", true},
+		"the class is wrong":           {refused(&provider.InvalidConfigError{Field: "spec.ami"}), false, 0, "q", true},
+		"just before it is forgotten":  {refused(none), false, 3*time.Minute - time.Second, "q", true},
+		"after that":                   {refused(none), false, 3 * time.Minute, "p", true},
+		"the other one is refused too": {refused(none), true, 0, "p", true},
+		"it launches again": {func(r *rig) {
+			refused(none)(r)
+			r.now = r.now.Add(launchRetry)
+			r.reconcilePool()
+		}, false, 0, "p", true},
+		"its warm-ups back off": {(*rig).endsAtOnce, false, 30 * time.Second, "q", true},
+		"no longer":             {(*rig).endsAtOnce, false, time.Minute, "p", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, unschedulable(needing("1")), nodePool(5, 0), nodePool(5, 0, lighter))
+			r.class(metav1.ConditionTrue, "")
+			r.now = epoch().Add(time.Minute)
+			r.sweep()
+			look := func() {
+				if err := r.api.Delete(t.Context(), unschedulable()); err != nil {
+					t.Fatal(err)
+				}
+				if err := r.api.Create(t.Context(), unschedulable(needing("1"))); err != nil {
+					t.Fatal(err)
+				}
+				r.look(r.looksAfter())
+			}
+			look()
+			if len(r.demand.Of("p")) != 1 {
+				t.Fatal("set-up: the heavier pool is not asked")
+			}
+			c.happens(r)
+			if c.otherFails {
+				r.demand.LaunchesFail("q", r.now.Add(time.Minute), r.now)
+			}
+			if got := slices.Contains(r.log, looked); got != c.wantLook {
+				t.Errorf("the pod is looked at again: %t, want %t: %q", got, c.wantLook, r.log)
+			}
+			r.now = r.now.Add(c.after)
+			look()
+			for _, pool := range []v1alpha1.PoolName{"p", "q"} {
+				if got := len(r.demand.Of(pool)); (got == 1) != (pool == c.want) {
+					t.Errorf("pool %s is asked for %d, want all from pool %s", pool, got, c.want)
+				}
 			}
 		})
 	}

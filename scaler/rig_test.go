@@ -171,6 +171,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		State: seen, Demand: r.demand, Disruptions: r.turns, Warmups: failures, Starts: starts,
 		Namespace: "stratos",
 		Poke:      func() {}, Wake: func(_ context.Context, id v1alpha1.InstanceID) { r.note("wake " + string(id)) },
+		LookAgain: func(pod client.ObjectKey) { r.note("look at " + pod.Name) },
 	}
 	return r
 }

@@ -27,6 +27,8 @@ type Demand struct {
 	waited map[podKey]wanted
 	// opened are the nodes that opened at the end of their warm-up recently.
 	opened map[v1alpha1.NodeName]opened
+	// failing is until when each pool is expected to launch nothing.
+	failing map[v1alpha1.PoolName]time.Time
 }
 
 // opened is when a node opened, and when its instance was launched.
@@ -45,7 +47,8 @@ type wanted struct {
 
 // NewDemand returns a demand of no pods.
 func NewDemand() *Demand {
-	return &Demand{pods: map[podKey]wanted{}, waited: map[podKey]wanted{}, opened: map[v1alpha1.NodeName]opened{}}
+	return &Demand{pods: map[podKey]wanted{}, waited: map[podKey]wanted{}, opened: map[v1alpha1.NodeName]opened{},
+		failing: map[v1alpha1.PoolName]time.Time{}}
 }
 
 // Open remembers that the node opens at the end of its warm-up.
@@ -108,6 +111,41 @@ func (d *Demand) poolOf(pod *corev1.Pod) v1alpha1.PoolName {
 		return ""
 	}
 	return w.pool
+}
+
+// LaunchesFail takes in that the pool launches nothing, which is expected to last until then. Other
+// pools that could serve its pods are asked first meanwhile. It returns these pods where that is
+// news.
+func (d *Demand) LaunchesFail(pool v1alpha1.PoolName, until, now time.Time) []podKey {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was := d.failing[pool]
+	d.failing[pool] = until
+	if now.Before(was) {
+		return nil
+	}
+	var pods []podKey
+	for key, w := range d.pods {
+		if w.pool == pool {
+			pods = append(pods, key)
+		}
+	}
+	slices.SortFunc(pods, func(a, b podKey) int { return strings.Compare(a.String(), b.String()) })
+	return pods
+}
+
+// LaunchesSucceed takes in that the pool launches again.
+func (d *Demand) LaunchesSucceed(pool v1alpha1.PoolName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.failing, pool)
+}
+
+// mayLaunch reports whether nothing is known against launches of the pool.
+func (d *Demand) mayLaunch(pool v1alpha1.PoolName, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !now.Before(d.failing[pool])
 }
 
 // Remove forgets a pod, and returns the pool that it wanted.

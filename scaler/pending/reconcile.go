@@ -377,20 +377,23 @@ func (c *Reconciler) why(ctx context.Context, pod *corev1.Pod) finding {
 }
 
 // choose picks the pool that is to launch for the pod: the one that has done so, as long as its
-// instances are warming up, else the heaviest that could. Without the first, a pool that stands at
-// its poolSize by that very launch would no longer wait for it: its node would be stopped when it
-// is warm and started again for the pod, or a second pool would launch as well.
+// instances are warming up, else the heaviest that could, and of those whose launches fail one only
+// where no other could. Without the first, a pool that stands at its poolSize by that very launch
+// would no longer wait for it: its node would be stopped when it is warm and started again for the
+// pod, or a second pool would launch as well.
 func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluster.PoolNodes) finding {
-	judge, launched := c.State.PodFit(pod), c.Demand.poolOf(pod)
+	judge, launched, now := c.State.PodFit(pod), c.Demand.poolOf(pod), c.Now()
 	judgedAll := make([]assessment, 0, len(pools))
 	var cold, coming *v1alpha1.NodePool
+	works := func(pool *v1alpha1.NodePool) bool { return c.Demand.mayLaunch(v1alpha1.PoolName(pool.Name), now) }
 	zones := map[*v1alpha1.NodePool][]string{}
 	for i := range pools {
 		pool := pools[i].Pool
 		judged := assess(judge, pools[i], OfferOf(ctx, c.Classes, pool, c.State), c.backsOff)
 		zones[pool] = judged.zones
 		judgedAll = append(judgedAll, judged)
-		if judged.launch && (cold == nil || pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {
+		if judged.launch && (cold == nil || works(pool) && !works(cold) ||
+			works(pool) == works(cold) && pool.Spec.WeightOrDefault() > cold.Spec.WeightOrDefault()) {
 			cold = pool
 		}
 		if v1alpha1.PoolName(pool.Name) == launched && judged.coming {

@@ -54,7 +54,30 @@ func (c *Reconciler) replenish(ctx context.Context, s snapshot) (launchResult, e
 	}
 	out := launchResult{slots: slots}
 	out.again, out.err = c.launch(ctx, s.pool, slots, wants, from)
+	c.launchesFail(s.pool, out.err, from)
 	return out, nil
+}
+
+// refusedFor is for how long pending pods go to other pools after a launch was refused: as long as
+// starts of a type do in a zone without capacity.
+const refusedFor = 3 * time.Minute
+
+// launchesFail has pods that another pool could serve go there while launches of this one are
+// refused, err, or its warm-ups back off.
+func (c *Reconciler) launchesFail(pool *v1alpha1.NodePool, err error, from string) {
+	var until time.Time
+	if err != nil {
+		until = c.Now().Add(refusedFor)
+	}
+	if _, failing := c.Warmups.last(pool, from); failing != nil && backsOff(failing, c.Now()) {
+		until = backoffUntil(failing)
+	}
+	if until.IsZero() {
+		return
+	}
+	for _, pod := range c.Demand.LaunchesFail(v1alpha1.PoolName(pool.Name), until, c.Now()) {
+		c.LookAgain(pod)
+	}
 }
 
 // wants is what launches depend on. need is what pending pods need, from names the class and the
@@ -172,6 +195,7 @@ func (c *Reconciler) launch(ctx context.Context, pool *v1alpha1.NodePool, s slot
 		again = time.Millisecond
 	}
 	c.launches.accepted(pool.UID)
+	c.Demand.LaunchesSucceed(v1alpha1.PoolName(pool.Name))
 	return again, nil
 }
 
