@@ -63,10 +63,10 @@ func (c *Reconciler) replenish(ctx context.Context, s snapshot) (launchResult, e
 const refusedFor = 3 * time.Minute
 
 // launchesFail has pods that another pool could serve go there while launches of this one are
-// refused, err, or its warm-ups back off.
+// refused, err, or its warm-ups back off. A call that may have launched something is no refusal.
 func (c *Reconciler) launchesFail(pool *v1alpha1.NodePool, err error, from string) {
 	var until time.Time
-	if err != nil {
+	if provider.LaunchedNothing(err) {
 		until = c.Now().Add(refusedFor)
 	}
 	if _, failing := c.Warmups.last(pool, from); failing != nil && backsOff(failing, c.Now()) {
