@@ -119,9 +119,10 @@ func (d *Demand) poolOf(pod *corev1.Pod) v1alpha1.PoolName {
 func (d *Demand) LaunchesFail(pool v1alpha1.PoolName, until, now time.Time) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	was := d.failing[pool]
+	maps.DeleteFunc(d.failing, func(_ v1alpha1.PoolName, until time.Time) bool { return !now.Before(until) })
+	_, known := d.failing[pool]
 	d.failing[pool] = until
-	if now.Before(was) {
+	if known {
 		return nil
 	}
 	var pods []podKey
