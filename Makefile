@@ -312,7 +312,7 @@ measures: ## Measure the code of the product and write the row into docs/measure
 # None of these is part of `make test`, which proves no time. docs/performance.md says how they measure and holds their last tables.
 SCENARIO ?=
 SCALE ?= 1
-PLAN ?= 1x20,50x5,500x2,1000x2
+PLAN ?= 1x10,50x3,500x2,1000x2
 # DOC=1 writes the table into the page.
 PAGE = $(if $(DOC),--page=$(CURDIR)/docs/performance.md)
 # PROFILES=1 takes profiles of Stratos and of the schedulers, by scenario.
@@ -324,7 +324,7 @@ bench: controlplane ## Measure Stratos beside its floor and print a table (SCENA
 	@bin/bench --scenario=$(SCENARIO) --scale=$(SCALE) --out=dist/bench $(PAGE) $(if $(PROFILES),--profiles=dist/bench/profiles)
 
 .PHONY: bench-compare
-bench-compare: controlplane karpenter ## Measure Stratos beside Karpenter on one control plane (PLAN=1x20,50x5,500x2,1000x2 is pods x rounds, DOC=1 writes docs/performance.md)
+bench-compare: controlplane karpenter ## Measure Stratos beside Karpenter on one control plane (PLAN=1x10,50x3,500x2,1000x2 is pods x rounds, DOC=1 writes docs/performance.md)
 	@go build -C e2e -p $(P) -buildvcs=false -o ../bin/compare ./bench/compare
 	@bin/compare --plan=$(PLAN) --out=dist/bench $(PAGE)
 

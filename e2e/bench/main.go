@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 }
 
 func play(ctx context.Context, chosen []scenario.Scenario, with scenario.Run) figures.Report {
-	report := figures.Report{Began: time.Now(), Machine: env.Machine(), Settings: env.Settings(),
+	report := figures.Report{Began: time.Now(), Machine: env.Machine(), Settings: env.Settings(env.BootTime),
 		Took: map[string]string{}}
 	for _, s := range chosen {
 		if ctx.Err() != nil {

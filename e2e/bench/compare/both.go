@@ -26,6 +26,9 @@ const (
 	// podCPU: three of them fill a machine of four cpu, Stratos's and Karpenter's alike, whose
 	// provider keeps a part for the system.
 	podCPU, podsPerNode = "1200m", 3
+	// boot is how long machines of both boot: longer than a burst takes, as real ones. Else nodes open
+	// and pods are bound while the last machines are still to be asked for, on the same two cores.
+	boot = 10 * time.Second
 )
 
 // both is a cluster with both autoscalers.
@@ -39,7 +42,7 @@ type both struct {
 // compare plays the plan, Stratos and Karpenter in turn.
 func compare(ctx context.Context, plan []stage, idle time.Duration, report *figures.Report,
 	progress io.Writer) (err error) {
-	s, err := env.New(ctx, env.Options{Progress: progress})
+	s, err := env.New(ctx, env.Options{Progress: progress, Cloud: env.BootsIn(boot)})
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func (b *both) prepare(ctx context.Context, standby int) error {
 func (b *both) offerKarpentersNodes(ctx context.Context) error {
 	class := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": map[string]any{"name": "general"},
-		"spec": map[string]any{"nodeRegistrationDelay": "1s"},
+		"spec": map[string]any{"nodeRegistrationDelay": boot.String()},
 	}}
 	pool := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "general"},

@@ -9,12 +9,12 @@ import (
 )
 
 func TestParsePlan(t *testing.T) {
-	got, err := parsePlan("1x20,50x5,500x2,1000x2")
-	want := []stage{{1, 20}, {50, 5}, {500, 2}, {1000, 2}}
+	got, err := parsePlan("1x10,50x3,500x2,1000x2")
+	want := []stage{{1, 10}, {50, 3}, {500, 2}, {1000, 2}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(stage{})); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	for _, bad := range []string{"", "1", "1x", "x1", "0x1", "1x0", "1x20,", "9999x1", "-1x2", "1X20"} {
+	for _, bad := range []string{"", "1", "1x", "x1", "0x1", "1x0", "1x10,", "9999x1", "-1x2", "1X20"} {
 		t.Run(bad, func(t *testing.T) {
 			if got, err := parsePlan(bad); err == nil {
 				t.Errorf("got %v, want an error", got)

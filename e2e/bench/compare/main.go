@@ -45,7 +45,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fs := pflag.NewFlagSet("compare", pflag.ContinueOnError)
-	planned := fs.String("plan", "1x20,50x5,500x2,1000x2", "pods x rounds, separated by commas")
+	planned := fs.String("plan", "1x10,50x3,500x2,1000x2", "pods x rounds, separated by commas")
 	idle := fs.Duration("idle", 20*time.Second, "how long both do nothing while what they use is counted")
 	folder := fs.String("out", "dist/bench", "folder for the JSON")
 	page := fs.String("page", "", "page to write the table into, between its markers")
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not over within %s", limit))
 	defer cancel()
-	report := figures.Report{Began: time.Now(), Machine: env.Machine(), Settings: env.Settings()}
+	report := figures.Report{Began: time.Now(), Machine: env.Machine(), Settings: env.Settings(boot)}
 	err = compare(ctx, plan, *idle, &report, progress)
 	if err != nil {
 		report.Rows = append(report.Rows, figures.Row{Scenario: "compare", Name: "the comparison", Failure: err.Error()})

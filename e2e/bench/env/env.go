@@ -99,6 +99,9 @@ type Env struct {
 	pprof string
 }
 
+// BootsIn is the cloud's option by which machines boot so long.
+func BootsIn(d time.Duration) []string { return []string{"--fake-boot-time=" + d.String()} }
+
 // New starts control plane, cloud and Stratos, and begins to watch. No scheduler runs yet. On an
 // error nothing stays behind.
 func New(ctx context.Context, o Options) (_ *Env, err error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
 )
@@ -25,9 +26,9 @@ func Machine() string {
 	return fmt.Sprintf("%s/%s, %d cores (%s), %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), name, runtime.Version())
 }
 
-// Settings are what all figures depend on. The load is read when the run begins: it says whether
-// the machine was quiet.
-func Settings() []figures.Setting {
+// Settings are what all figures depend on; boot is how long machines boot. The load is read when
+// the run begins: it says whether the machine was quiet.
+func Settings(boot time.Duration) []figures.Setting {
 	load := "unknown"
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		load = strings.Join(strings.Fields(string(text))[:3], " ")
@@ -35,7 +36,7 @@ func Settings() []figures.Setting {
 	return []figures.Setting{
 		{Name: "load average at the beginning", Value: load},
 		{Name: "machines", Value: fmt.Sprintf("played, %d cpu, boot %s, stop %s; an empty node stops after %s", NodeCPU,
-			BootTime, StopTime, EmptyTTL)},
+			boot, StopTime, EmptyTTL)},
 		{
 			Name: "schedulers",
 			Value: fmt.Sprintf(

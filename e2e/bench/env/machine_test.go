@@ -15,7 +15,7 @@ func TestKeep(t *testing.T) {
 	if err := os.WriteFile(page, []byte("<!-- bench:begin -->\nold\n<!-- bench:end -->\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	report := figures.Report{Machine: Machine(), Settings: Settings(),
+	report := figures.Report{Machine: Machine(), Settings: Settings(BootTime),
 		Rows: []figures.Row{{Scenario: "pod", Name: "starts", Ours: &figures.Figure{Value: 7}}}}
 	folder := filepath.Join(dir, "dist", "bench")
 	if err := Keep(report, folder, "bench.json", page, "bench"); err != nil {

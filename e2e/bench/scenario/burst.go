@@ -37,7 +37,7 @@ func burstScenario(ctx context.Context, r *Run) error {
 	sizes := []int{r.n(50, 5), r.n(200, 10), r.n(1000, 20)}
 	pool := (sizes[2]+env.NodeCPU-1)/env.NodeCPU + 2
 	options := onEC2()
-	options.Cloud = bootsIn(burstBoot(r))
+	options.Cloud = env.BootsIn(burstBoot(r))
 	return r.on(ctx, options, func(s *env.Env) error {
 		if err := withFloor(ctx, s); err != nil {
 			return err

@@ -45,7 +45,7 @@ type podTimes struct {
 // the round before has left up.
 func podScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(1000, 5)
-	return r.on(ctx, env.Options{Cloud: bootsIn(podBoot)}, func(s *env.Env) error {
+	return r.on(ctx, env.Options{Cloud: env.BootsIn(podBoot)}, func(s *env.Env) error {
 		if err := withFloor(ctx, s); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func podScenario(ctx context.Context, r *Run) error {
 // any node changes. Scenario burst measures bursts.
 func readyScenario(ctx context.Context, r *Run) error {
 	rounds := r.n(400, 5)
-	return r.on(ctx, env.Options{Cloud: bootsIn(200 * time.Millisecond)}, func(s *env.Env) error {
+	return r.on(ctx, env.Options{Cloud: env.BootsIn(200 * time.Millisecond)}, func(s *env.Env) error {
 		if _, err := s.StartOurs(ctx); err != nil {
 			return err
 		}
@@ -100,9 +100,6 @@ func readyScenario(ctx context.Context, r *Run) error {
 		return nil
 	})
 }
-
-// bootsIn has the machines boot so long.
-func bootsIn(d time.Duration) []string { return []string{"--fake-boot-time=" + d.String()} }
 
 // podRounds plays the rounds in batches.
 func podRounds(ctx context.Context, r *Run, s *env.Env, rounds, batch int, withFloor bool) (*podTimes, error) {

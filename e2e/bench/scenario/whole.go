@@ -74,7 +74,7 @@ func wholeScenario(ctx context.Context, r *Run) error {
 	sizes := slices.Compact([]int{r.n(50, 4), r.n(200, 4), r.n(1000, 20)})
 	boot := time.Duration(r.n(int(wholeBoot.Milliseconds()), 1000)) * time.Millisecond
 	o := onEC2()
-	o.Cloud = bootsIn(boot)
+	o.Cloud = env.BootsIn(boot)
 	o.ControlPlane.AuditLog.Enabled = true
 	o.ControlPlane.ControllerManagerArgs = []string{fmt.Sprintf("--kube-api-qps=%d", kcmQPS),
 		fmt.Sprintf("--kube-api-burst=%d", kcmBurst)}
