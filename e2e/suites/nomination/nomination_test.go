@@ -154,6 +154,7 @@ func play(t *testing.T, r *framework.Rig, pool string, change ...func(*corev1.Po
 	warm(t, r, pool, int32(len(b.pods)/2))
 	// From here on: a watch that has to deliver the warm-ups of many nodes as well is cut off.
 	j := assert.OpenJournal(t, r)
+	defer j.Close()
 	before := len(assert.Starts(t, r))
 	for i := range b.pods {
 		b.pods[i] = stock(fmt.Sprintf("%s-%03d", pool, i), pool, []string{"2", "1", "500m", "500m"}[i%4], change...)
