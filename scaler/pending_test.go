@@ -437,7 +437,7 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 		"nothing is refused":           {func(*rig) {}, false, 0, "p", false},
 		"no capacity":                  {refused(none), false, 0, "q", true},
 		"the class is wrong":           {refused(&provider.InvalidConfigError{Field: "spec.ami"}), false, 0, "q", true},
-		"no answer":                   {refused(errors.New("connection reset")), false, 0, "p", false},
+		"no answer":                    {refused(errors.New("connection reset")), false, 0, "p", false},
 		"just before it is forgotten":  {refused(none), false, 3*time.Minute - time.Second, "q", true},
 		"after that":                   {refused(none), false, 3 * time.Minute, "p", true},
 		"the other one is refused too": {refused(none), true, 0, "p", true},
