@@ -17,12 +17,15 @@ type nodeRules struct {
 	// them.
 	marked    map[string]time.Time
 	relenting bool
+	// relented is when a person removed them from the node.
+	relented map[string]time.Time
 	// stoodBy is when nodes of a pool ceased to be standby.
 	stoodBy map[string][]time.Time
 }
 
 func newNodeRules() nodeRules {
-	return nodeRules{used: map[string]time.Time{}, marked: map[string]time.Time{}, stoodBy: map[string][]time.Time{}}
+	return nodeRules{used: map[string]time.Time{}, marked: map[string]time.Time{}, relented: map[string]time.Time{},
+		stoodBy: map[string][]time.Time{}}
 }
 
 // quiet reports whether nothing has been wrong for so long.
@@ -70,6 +73,7 @@ func (r *rules) persons(old, n *corev1.Node) {
 	switch {
 	case r.relenting:
 		delete(r.marked, n.Name)
+		r.relented[n.Name] = r.w.now
 	case cordon && !n.Spec.Unschedulable:
 		r.w.breaks("person", "a person's cordon is taken from %s (%s)", n.Name, stateOf(n))
 	case taint && !slices.ContainsFunc(n.Spec.Taints, isPersons):
@@ -82,7 +86,7 @@ func personCordoned(n *corev1.Node) bool {
 }
 
 // closed checks that a node that leaves the pods' reach, or comes back, is shut in the same write,
-// and that its startup taints are back.
+// and that its startup taints are back. A process may not know yet that a person's cordon is gone.
 func (r *rules) closed(n *corev1.Node) {
 	switch stateOf(n) {
 	case v1alpha1.StateWarmup, v1alpha1.StateStopping, v1alpha1.StateTerminating:
@@ -92,7 +96,8 @@ func (r *rules) closed(n *corev1.Node) {
 	default:
 		return
 	}
-	if !n.Spec.Unschedulable || !hasTaint(n, v1alpha1.TaintStandby) || n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
+	isCordoned := n.Spec.Unschedulable || !r.relented[n.Name].Before(r.w.now.Add(-time.Second-r.w.trouble.watch))
+	if !isCordoned || !hasTaint(n, v1alpha1.TaintStandby) || n.Labels[v1alpha1.LabelExcludeDisruption] == "" {
 		r.w.breaks("closed", "%s is %s, cordoned: %v, taints %v, %s=%q", n.Name, stateOf(n), n.Spec.Unschedulable,
 			n.Spec.Taints,
 			v1alpha1.LabelExcludeDisruption, n.Labels[v1alpha1.LabelExcludeDisruption])
