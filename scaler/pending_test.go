@@ -413,7 +413,7 @@ func TestDemandLastsUntilTheLaunchedNodeIsThere(t *testing.T) {
 }
 
 // A pool whose launches are refused, or whose warm-ups back off, launches for a pod only where no
-// other pool could. Its pods are looked at again when that begins; the next process learns it by a
+// other pool could. Its pods are reconciled again when that begins; the next process learns it by a
 // refusal.
 func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 	none := &provider.InsufficientCapacityError{Type: "m5.large", Zone: "a", Err: errors.New("sold out")}
@@ -472,7 +472,7 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 				r.demand.LaunchesFail("q", r.now.Add(time.Minute), r.now)
 			}
 			if got := slices.Contains(r.log, looked); got != c.wantLook {
-				t.Errorf("the pod is looked at again: %t, want %t: %q", got, c.wantLook, r.log)
+				t.Errorf("the pod is reconciled again: %t, want %t: %q", got, c.wantLook, r.log)
 			}
 			r.now = r.now.Add(c.after)
 			look()

@@ -80,7 +80,7 @@ type Reconciler struct {
 	unstartable unstartable
 	// LaunchesAtOnce bounds one pool's launches under way.
 	LaunchesAtOnce int
-	// LookAgain has a pending pod looked at again: another pool may serve it.
+	// LookAgain has a pending pod reconciled again: another pool may serve it.
 	LookAgain func(pod client.ObjectKey)
 	// Wake queues one instance again: its pool has changed.
 	Wake func(ctx context.Context, id v1alpha1.InstanceID)
