@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -424,64 +425,71 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 			r.launching = nil
 		}
 	}
-	lighter := func(p *v1alpha1.NodePool) { p.Name, p.UID, p.Spec.Weight = "q", "uid-q", new(int32(5)) }
-	const looked = "look at a"
+	then := func(steps ...func(*rig)) func(*rig) {
+		return func(r *rig) {
+			for _, step := range steps {
+				step(r)
+				r.now = r.now.Add(launchRetry)
+			}
+		}
+	}
+	const other = "the other pool"
 	for name, c := range map[string]struct {
 		happens func(*rig)
-		// otherFails: the other pool's launches fail too.
-		otherFails bool
-		after      time.Duration
-		want       v1alpha1.PoolName
-		wantLook   bool
+		after   time.Duration
+		// fails is until when launches of the other pool fail, from then on.
+		fails time.Duration
+		want  string
+		looks int
 	}{
-		"nothing is refused":           {func(*rig) {}, false, 0, "p", false},
-		"no capacity":                  {refused(none), false, 0, "q", true},
-		"the class is wrong":           {refused(&provider.InvalidConfigError{Field: "spec.ami"}), false, 0, "q", true},
-		"no answer":                    {refused(errors.New("connection reset")), false, 0, "p", false},
-		"just before it is forgotten":  {refused(none), false, 3*time.Minute - time.Second, "q", true},
-		"after that":                   {refused(none), false, 3 * time.Minute, "p", true},
-		"the other one is refused too": {refused(none), true, 0, "p", true},
-		"it launches again": {func(r *rig) {
-			refused(none)(r)
-			r.now = r.now.Add(launchRetry)
-			r.reconcilePool()
-		}, false, 0, "p", true},
-		"its warm-ups back off": {(*rig).endsAtOnce, false, 30 * time.Second, "q", true},
-		"no longer":             {(*rig).endsAtOnce, false, time.Minute, "p", true},
+		"nothing is refused":           {happens: func(*rig) {}, want: "p"},
+		"no capacity":                  {happens: refused(none), want: other, looks: 1},
+		"the class is wrong":           {happens: refused(&provider.InvalidConfigError{Field: "spec.ami"}), want: other, looks: 1},
+		"no answer":                    {happens: refused(errors.New("connection reset")), want: "p"},
+		"just before it is forgotten":  {happens: refused(none), after: 3*time.Minute - time.Second, want: other, looks: 1},
+		"after that":                   {happens: refused(none), after: 3 * time.Minute, want: "p", looks: 1},
+		"the other one is refused too": {happens: refused(none), fails: time.Minute, want: "p", looks: 1},
+		"it is refused again":          {happens: then(refused(none), refused(none)), want: other, looks: 1},
+		"it launches again":            {happens: then(refused(none), refused(nil)), want: "p", looks: 1},
+		"its warm-ups back off":        {happens: (*rig).endsAtOnce, after: 30 * time.Second, want: other, looks: 1},
+		"no longer":                    {happens: (*rig).endsAtOnce, after: time.Minute, want: "p", looks: 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, unschedulable(needing("1")), nodePool(5, 0), nodePool(5, 0, lighter))
-			r.class(metav1.ConditionTrue, "")
-			r.now = epoch().Add(time.Minute)
-			r.sweep()
-			look := func() {
+		for _, lighter := range []string{"o", "q"} { // before and after the pool by name
+			t.Run(name+"/"+lighter, func(t *testing.T) {
+				r := newRig(t, unschedulable(needing("1")), nodePool(5, 0), nodePool(5, 0, func(p *v1alpha1.NodePool) {
+					p.Name, p.UID, p.Spec.Weight = lighter, types.UID("uid-"+lighter), new(int32(5))
+				}))
+				r.class(metav1.ConditionTrue, "")
+				r.now = epoch().Add(time.Minute)
+				r.sweep()
+				r.look(r.looksAfter())
+				if len(r.demand.Of("p")) != 1 {
+					t.Fatal("set-up: the heavier pool is not asked")
+				}
+				c.happens(r)
+				if c.fails > 0 {
+					r.demand.LaunchesFail(v1alpha1.PoolName(lighter), r.now.Add(c.fails), r.now)
+				}
+				looks := len(slices.DeleteFunc(slices.Clone(r.log), func(what string) bool { return what != "look at a" }))
+				if looks != c.looks {
+					t.Errorf("the pod is reconciled %d times more, want %d: %q", looks, c.looks, r.log)
+				}
+				r.now = r.now.Add(c.after)
+				// Another pod of the name: one whose pool warms up an instance stays there.
 				if err := r.api.Delete(t.Context(), unschedulable()); err != nil {
 					t.Fatal(err)
 				}
-				if err := r.api.Create(t.Context(), unschedulable(needing("1"))); err != nil {
+				if err := r.api.Create(t.Context(), unschedulable(needing("1"), func(p *corev1.Pod) { p.UID = "next" })); err != nil {
 					t.Fatal(err)
 				}
 				r.look(r.looksAfter())
-			}
-			look()
-			if len(r.demand.Of("p")) != 1 {
-				t.Fatal("set-up: the heavier pool is not asked")
-			}
-			c.happens(r)
-			if c.otherFails {
-				r.demand.LaunchesFail("q", r.now.Add(time.Minute), r.now)
-			}
-			if got := slices.Contains(r.log, looked); got != c.wantLook {
-				t.Errorf("the pod is reconciled again: %t, want %t: %q", got, c.wantLook, r.log)
-			}
-			r.now = r.now.Add(c.after)
-			look()
-			for _, pool := range []v1alpha1.PoolName{"p", "q"} {
-				if got := len(r.demand.Of(pool)); (got == 1) != (pool == c.want) {
-					t.Errorf("pool %s is asked for %d, want all from pool %s", pool, got, c.want)
+				for pool, want := range map[string]bool{"p": c.want == "p", lighter: c.want == other} {
+					if got := len(r.demand.Of(v1alpha1.PoolName(pool))); (got == 1) != want {
+						t.Errorf("pool %s is asked for %d, want all from %s", pool, got, c.want)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -134,7 +134,7 @@ func (s *Starter) noCapacity(ctx context.Context, node *corev1.Node, o decide.Of
 	until := s.markUnavailable(node, o, why)
 	return s.decline(ctx, name, declined{
 		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: why.Error(),
-		until: s.backoffUntil(name, until), kind: s.madeAgain(node),
+		until: s.backoffUntil(name, until),
 	})
 }
 

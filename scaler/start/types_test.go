@@ -565,11 +565,11 @@ func TestAStartAfterAReturnIsRefusedAsTheTypeThatItIs(t *testing.T) {
 	})
 }
 
-// TestATypeThatAnotherProcessWroteIsCorrectedByARefusal: between the write that a node becomes type
-// a again and the cloud's change, another process wrote the type that the cloud showed before. The
-// refusal of a start writes the one that it is; else it would be started as b without a change, and
-// given up, in turn.
-func TestATypeThatAnotherProcessWroteIsCorrectedByARefusal(t *testing.T) {
+// TestATypeThatAnotherProcessWroteIsCorrected: between the write that a node becomes type a again
+// and the cloud's change, another process wrote the type that the cloud showed before. A start that
+// is given up writes the one that it is; else it would be started as b without a change, and given
+// up, in turn.
+func TestATypeThatAnotherProcessWroteIsCorrected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTyped(t, stopped("x1", "x", "b", 1))
 		r.dry["x/a"] = true
