@@ -450,9 +450,11 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 		"after that":                   {happens: refused(none), after: 3 * time.Minute, want: "p", looks: 1},
 		"the other one is refused too": {happens: refused(none), fails: time.Minute, want: "p", looks: 1},
 		"it is refused again":          {happens: then(refused(none), refused(none)), want: other, looks: 1},
-		"it launches again":            {happens: then(refused(none), refused(nil)), want: "p", looks: 1},
-		"its warm-ups back off":        {happens: (*rig).endsAtOnce, after: 30 * time.Second, want: other, looks: 1},
-		"no longer":                    {happens: (*rig).endsAtOnce, after: time.Minute, want: "p", looks: 1},
+		"it is refused anew": {happens: then(refused(none), func(r *rig) { r.now = r.now.Add(3 * time.Minute) },
+			refused(none)), want: other, looks: 2},
+		"it launches again":     {happens: then(refused(none), refused(nil)), want: "p", looks: 1},
+		"its warm-ups back off": {happens: (*rig).endsAtOnce, after: 30 * time.Second, want: other, looks: 1},
+		"no longer":             {happens: (*rig).endsAtOnce, after: time.Minute, want: "p", looks: 1},
 	} {
 		for _, lighter := range []string{"o", "q"} { // before and after the pool by name
 			t.Run(name+"/"+lighter, func(t *testing.T) {
