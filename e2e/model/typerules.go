@@ -51,11 +51,14 @@ func (r *rules) knowsRefusal(p *process, i *instance, kind string) bool {
 	return last.to == p && i.started.Before(last.at) && i.meddled.Before(last.at) && r.crowded.Before(last.at)
 }
 
-// changesType checks a call for a change of the type: at most one in a start.
+// changesType checks a call for a change of the type: at most one in a start. A return to the first
+// type may have been on its way when the start was asked for.
 func (r *rules) changesType(p *process, i *instance, kind string) {
 	r.destructive("start", i)
 	n, last := r.w.api.node(i.node()), i.change
-	if n == nil || stateOf(n) != v1alpha1.StateStarting {
+	if n == nil || stateOf(n) != v1alpha1.StateStarting ||
+		kind == instanceType && r.w.now.Sub(r.entered[n.Name]) < time.Second &&
+			n.Annotations[v1alpha1.AnnotationInstanceType] != kind {
 		return
 	}
 	again := last.by == p && last.kind == kind && !last.lost && i.started.Before(last.at) &&
