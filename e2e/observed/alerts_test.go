@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -195,7 +196,7 @@ func stories() map[string]story {
 		"StratosCloudThrottled": {labels: map[string]string{"operation": "CreateTags"}, breaks: func(*testing.T, *run) {}},
 		"StratosSchedulerErrors": {labels: map[string]string{"scheduler": "failing-scheduler"},
 			breaks: func(t *testing.T, r *run) {
-				schedulerSays(t, r, "failed-over", "failing-scheduler", corev1.PodReasonSchedulerError)
+				schedulerSays(t, r, framework.Pod("failed-over", "cpu", "1"), "failing-scheduler", corev1.PodReasonSchedulerError)
 			},
 			ends: func(t *testing.T, r *run) { assert.Delete(t, r.Rig, assert.Pod("failed-over")) }},
 		"StratosExtenderErrors": {labels: map[string]string{"verb": "filter"}, breaks: nonsense},
@@ -296,7 +297,12 @@ func nonsense(t *testing.T, r *run) {
 // live has nodes start, be used and stop again, for the queries that no alert needs.
 func live(t *testing.T, r *run) {
 	warm(t, r, "lived", "t3.xlarge", 2, func(s *v1alpha1.NodePoolSpec) { s.ScaleDown.EmptyNodeTTL = seconds(1) })
-	schedulerSays(t, r, "nominated", "plain-scheduler", corev1.PodReasonUnschedulable, "lived")
+	keeps := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "keeps-nominations"},
+		PreemptionPolicy: new(corev1.PreemptNever)}
+	nominated := framework.PoolPod("nominated", "lived", "cpu", "1")
+	nominated.Spec.PriorityClassName = keeps.Name
+	assert.Create(t, r.Rig, keeps)
+	schedulerSays(t, r, nominated, "plain-scheduler", corev1.PodReasonUnschedulable)
 	replicas := int32(40)
 	pod := framework.PoolPod("foreseen", "lived", "cpu", "1m")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
@@ -312,12 +318,8 @@ func live(t *testing.T, r *run) {
 }
 
 // schedulerSays makes the pod and plays what its scheduler says of it.
-func schedulerSays(t *testing.T, r *run, name, scheduler, reason string, pool ...string) {
+func schedulerSays(t *testing.T, r *run, pod *corev1.Pod, scheduler, reason string) {
 	t.Helper()
-	pod := framework.Pod(name, "cpu", "1")
-	for _, p := range pool {
-		pod = framework.PoolPod(name, p, "cpu", "1")
-	}
 	pod.Spec.SchedulerName = scheduler
 	assert.Create(t, r.Rig, pod)
 	before := pod.DeepCopy()
