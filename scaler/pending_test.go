@@ -425,12 +425,11 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 			r.launching = nil
 		}
 	}
-	then := func(steps ...func(*rig)) func(*rig) {
+	twice := func(pause time.Duration, second error) func(*rig) {
 		return func(r *rig) {
-			for _, step := range steps {
-				step(r)
-				r.now = r.now.Add(launchRetry)
-			}
+			refused(none)(r)
+			r.now = r.now.Add(pause)
+			refused(second)(r)
 		}
 	}
 	const other = "the other pool"
@@ -449,12 +448,11 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 		"just before it is forgotten":  {happens: refused(none), after: 3*time.Minute - time.Second, want: other, looks: 1},
 		"after that":                   {happens: refused(none), after: 3 * time.Minute, want: "p", looks: 1},
 		"the other one is refused too": {happens: refused(none), fails: time.Minute, want: "p", looks: 1},
-		"it is refused again":          {happens: then(refused(none), refused(none)), want: other, looks: 1},
-		"it is refused anew": {happens: then(refused(none), func(r *rig) { r.now = r.now.Add(3 * time.Minute) },
-			refused(none)), want: other, looks: 2},
-		"it launches again":     {happens: then(refused(none), refused(nil)), want: "p", looks: 1},
-		"its warm-ups back off": {happens: (*rig).endsAtOnce, after: 30 * time.Second, want: other, looks: 1},
-		"no longer":             {happens: (*rig).endsAtOnce, after: time.Minute, want: "p", looks: 1},
+		"it is refused again":          {happens: twice(launchRetry, none), want: other, looks: 1},
+		"it is refused anew":           {happens: twice(3*time.Minute, none), want: other, looks: 2},
+		"it launches again":            {happens: twice(launchRetry, nil), want: "p", looks: 1},
+		"its warm-ups back off":        {happens: (*rig).endsAtOnce, after: 30 * time.Second, want: other, looks: 1},
+		"no longer":                    {happens: (*rig).endsAtOnce, after: time.Minute, want: "p", looks: 1},
 	} {
 		for _, lighter := range []string{"o", "q"} { // before and after the pool by name
 			t.Run(name+"/"+lighter, func(t *testing.T) {
@@ -478,10 +476,8 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 				}
 				r.now = r.now.Add(c.after)
 				// Another pod of the name: one whose pool warms up an instance stays there.
-				if err := r.api.Delete(t.Context(), unschedulable()); err != nil {
-					t.Fatal(err)
-				}
-				if err := r.api.Create(t.Context(), unschedulable(needing("1"), func(p *corev1.Pod) { p.UID = "next" })); err != nil {
+				next := unschedulable(needing("1"), func(p *corev1.Pod) { p.UID = "next" })
+				if err := errors.Join(r.api.Delete(t.Context(), unschedulable()), r.api.Create(t.Context(), next)); err != nil {
 					t.Fatal(err)
 				}
 				r.look(r.looksAfter())
