@@ -443,9 +443,9 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 	}{
 		"nothing is refused":           {happens: func(*rig) {}, want: "p"},
 		"no capacity":                  {happens: refused(none), want: other, looks: 1},
-		"the class is wrong":           {happens: refused(&provider.InvalidConfigError{Field: "spec.ami"}), want: other, looks: 1},
+		"the class is wrong":           {happens: refused(&provider.InvalidConfigError{}), want: other, looks: 1},
 		"no answer":                    {happens: refused(errors.New("connection reset")), want: "p"},
-		"just before it is forgotten":  {happens: refused(none), after: 3*time.Minute - time.Second, want: other, looks: 1},
+		"just before it is forgotten":  {happens: refused(none), after: 179 * time.Second, want: other, looks: 1},
 		"after that":                   {happens: refused(none), after: 3 * time.Minute, want: "p", looks: 1},
 		"the other one is refused too": {happens: refused(none), fails: time.Minute, want: "p", looks: 1},
 		"it is refused again":          {happens: twice(launchRetry, none), want: other, looks: 1},
@@ -470,14 +470,14 @@ func TestLaunchesGoToAPoolThatLaunches(t *testing.T) {
 				if c.fails > 0 {
 					r.demand.LaunchesFail(v1alpha1.PoolName(lighter), r.now.Add(c.fails), r.now)
 				}
-				looks := len(slices.DeleteFunc(slices.Clone(r.log), func(what string) bool { return what != "look at a" }))
-				if looks != c.looks {
+				if looks := strings.Count(strings.Join(r.log, "\n"), "look at a"); looks != c.looks {
 					t.Errorf("the pod is reconciled %d times more, want %d: %q", looks, c.looks, r.log)
 				}
 				r.now = r.now.Add(c.after)
 				// Another pod of the name: one whose pool warms up an instance stays there.
 				next := unschedulable(needing("1"), func(p *corev1.Pod) { p.UID = "next" })
-				if err := errors.Join(r.api.Delete(t.Context(), unschedulable()), r.api.Create(t.Context(), next)); err != nil {
+				err := errors.Join(r.api.Delete(t.Context(), unschedulable()), r.api.Create(t.Context(), next))
+				if err != nil {
 					t.Fatal(err)
 				}
 				r.look(r.looksAfter())

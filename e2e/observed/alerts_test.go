@@ -196,7 +196,8 @@ func stories() map[string]story {
 		"StratosCloudThrottled": {labels: map[string]string{"operation": "CreateTags"}, breaks: func(*testing.T, *run) {}},
 		"StratosSchedulerErrors": {labels: map[string]string{"scheduler": "failing-scheduler"},
 			breaks: func(t *testing.T, r *run) {
-				schedulerSays(t, r, framework.Pod("failed-over", "cpu", "1"), "failing-scheduler", corev1.PodReasonSchedulerError)
+				pod := framework.Pod("failed-over", "cpu", "1")
+				schedulerSays(t, r, pod, "failing-scheduler", corev1.PodReasonSchedulerError)
 			},
 			ends: func(t *testing.T, r *run) { assert.Delete(t, r.Rig, assert.Pod("failed-over")) }},
 		"StratosExtenderErrors": {labels: map[string]string{"verb": "filter"}, breaks: nonsense},

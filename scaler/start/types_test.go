@@ -579,7 +579,8 @@ func TestATypeThatAnotherProcessWroteIsCorrected(t *testing.T) {
 			shown := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{`+
 				`"node.kubernetes.io/instance-type":"b","beta.kubernetes.io/instance-type":"b"},`+
 				`"annotations":{"stratos.sh/instance-type":null}}}`))
-			if err := r.api.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x1"}}, shown); err != nil {
+			x1 := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x1"}}
+			if err := r.api.Patch(t.Context(), x1, shown); err != nil {
 				t.Fatal(err)
 			}
 			r.askFor(5 * time.Second)
