@@ -119,7 +119,7 @@ site-test: site ## Check the site in Debian's Chromium: links, themes, widths, o
 ##@ Tests
 
 # The suites mostly wait for their machines, so all other tests run beside them, with less priority. What those
-# say is shown when they have ended.
+# say is shown when they have ended. .ci/run begins with its next step when the suites have ended.
 .PHONY: test
 test: bin/check controlplane minors karpenter ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
@@ -127,6 +127,7 @@ test: bin/check controlplane minors karpenter ## Run everything that proves the 
 	nice -n 19 $(MAKE) --no-print-directory $(OTHER_TESTS) RECORD_IN=$(RECORDS)/test >$$others 2>&1 & beside=$$!; \
 	trap 'kill $$beside 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
 	$(MAKE) --no-print-directory test-e2e RECORD_IN=$(RECORDS)/test || failed=1; \
+	touch $(RECORDS)/test/suites-ended; \
 	wait $$beside || failed=1; \
 	cat $$others; \
 	[ -z "$$failed" ]

@@ -160,7 +160,7 @@ func TestTheRunNeedsNoNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var targets []string
-	target := regexp.MustCompile(`(?m)(?:^ *step|make --no-print-directory) ([a-z][a-z0-9-]*)`)
+	target := regexp.MustCompile(`(?m)^ *begin ([a-z][a-z0-9-]*)`)
 	for _, m := range target.FindAllStringSubmatch(string(run), -1) {
 		targets = append(targets, m[1])
 	}
