@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -27,10 +28,23 @@ func YAML() []byte {
 	return out.Bytes()
 }
 
-// All returns the definitions in the order of their names. An error means that the generated files
-// do not fit apiextensions.k8s.io/v1: an unknown or doubled field is one, because a rule with a
-// typo would silently not hold.
+// All returns the definitions in the order of their names, for the caller to change. An error means
+// that the generated files do not fit apiextensions.k8s.io/v1: an unknown or doubled field is one,
+// because a rule with a typo would silently not hold.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	decoded, err := decode()
+	if err != nil {
+		return nil, err
+	}
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, crd := range decoded {
+		all = append(all, crd.DeepCopy())
+	}
+	return all, nil
+}
+
+// decode decodes them once, because it takes a hundred times as long as a copy.
+var decode = sync.OnceValues(func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, document := range documents() {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -40,7 +54,7 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		all = append(all, crd)
 	}
 	return all, nil
-}
+})
 
 // documents returns the embedded files in the order of their names, which embed.FS keeps sorted.
 func documents() [][]byte {
