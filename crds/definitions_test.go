@@ -30,6 +30,21 @@ func schemas(t *testing.T) map[string]apiextensionsv1.JSONSchemaProps {
 	return out
 }
 
+func TestACallersChangeStaysItsOwn(t *testing.T) {
+	mine, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(mine[0].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties)
+	again, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(again[0].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties) == 0 {
+		t.Error("another caller's definition has no properties")
+	}
+}
+
 // walk visits a schema and all below it; path is dotted, list elements are [], map values are *.
 func walk(path string, s apiextensionsv1.JSONSchemaProps, visit func(string, apiextensionsv1.JSONSchemaProps)) {
 	visit(path, s)
