@@ -119,12 +119,12 @@ site-test: site ## Check the site in Debian's Chromium: links, themes, widths, o
 ##@ Tests
 
 # The suites mostly wait for their machines, so all other tests run beside them, with less priority. What those
-# say is shown when they have ended.
+# say is shown when they have ended. When one of both has, .ci/run begins with its next step.
 .PHONY: test
 test: bin/check controlplane minors karpenter ## Run everything that proves the promises, then check that each accepted point's tests ran
 	@rm -rf $(RECORDS)/test
 	@$(STRICT); mkdir -p $(RECORDS)/test; others=$(RECORDS)/test/others.log failed=; \
-	nice -n 19 $(MAKE) --no-print-directory $(OTHER_TESTS) RECORD_IN=$(RECORDS)/test >$$others 2>&1 & beside=$$!; \
+	nice -n 19 $(MAKE) --no-print-directory test-others RECORD_IN=$(RECORDS)/test >$$others 2>&1 & beside=$$!; \
 	trap 'kill $$beside 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
 	$(MAKE) --no-print-directory test-e2e RECORD_IN=$(RECORDS)/test || failed=1; \
 	wait $$beside || failed=1; \
@@ -132,7 +132,9 @@ test: bin/check controlplane minors karpenter ## Run everything that proves the 
 	[ -z "$$failed" ]
 	bin/check results -command 'make test' -records $(RECORDS)/test
 
-OTHER_TESTS := test-unit test-parity test-model test-controlplane test-helm test-registry test-packaging test-alerts
+.PHONY: test-others
+test-others: test-unit test-parity test-model test-controlplane test-helm test-registry test-packaging test-alerts ## Run all of `make test` but the suites
+	@touch $(RECORD_IN)/half-ended
 
 # The inner loop: a minute and a half at most on two cores once all is built. `make test` proves more.
 .PHONY: test-fast
@@ -214,12 +216,11 @@ SUITES ?= 2
 
 # Each package runs control planes of its own, and mostly waits for them: what is proved is order, not duration.
 # -count=1 because the go command cannot see the processes that the result depends on. The longest package begins first.
-# .ci/run begins with its next step when the suites have ended.
 .PHONY: test-e2e
 test-e2e: bin/check controlplane minors karpenter ## Run the suites, the demo's test and the checks of the repository
 	@packages=$$(cd e2e && go list ./... | grep -Ev '/e2e/(model|observed)' | awk '/suites[/]exactstarts$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'); \
 	$(call RUN,e2e,e2e) $(RERUN) --packages "$$packages" -- -p $(SUITES) -count=1 -timeout $(TIMEOUT) $(TESTFLAGS)
-	@touch $(RECORD_IN)/suites-ended
+	@touch $(RECORD_IN)/half-ended
 
 .PHONY: test-integration
 test-integration: controlplane minors karpenter ## Run only the suites on the real control plane
