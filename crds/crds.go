@@ -44,6 +44,8 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 }
 
 // decode decodes them once, because it takes a hundred times as long as a copy.
+//
+//nolint:gochecknoglobals // decoded from what is embedded, it never changes
 var decode = sync.OnceValues(func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, document := range documents() {
