@@ -144,7 +144,7 @@ test-fast: ## Run the quick tests: unit tests without the race detector, 200 wor
 # Where the parts of `make test` record what ran; each alone writes beside it, so that it cannot pass for the whole.
 RECORD_IN ?= $(RECORDS)/parts
 # $(call RUN,FOLDER,RECORD,VARIABLES): gotestsum runs `go test` in the module in FOLDER and records its events.
-# It vets nothing, because `make verify` does.
+# It vets nothing, because govet of `make lint` does.
 RUN = cd $(1) && runner=$$($(TOOL) -n gotestsum) && $(3) GOFLAGS="$$GOFLAGS -vet=off" exec "$$runner" --jsonfile $(CURDIR)/$(RECORD_IN)/$(2).jsonl \
   --format $(if $(V),standard-verbose,pkgname-and-test-fails) --format-icons text --format-hide-empty-pkg
 RERUN = --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures $(AGAIN) \
@@ -440,7 +440,7 @@ release-draft: ## Draft the release of VERSION on GitHub with the files of dist/
 ##@ Checks
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format verify-vet verify-repo verify-stacks ## Fail when generated files, modules, format, vet, the rules of the repository or versions of cluster stacks are off
+verify: verify-generated verify-modules verify-format verify-repo verify-stacks ## Fail when generated files, modules, format, the rules of the repository or versions of cluster stacks are off
 	@echo "verify: all is well"
 
 # In a copy, so that checking never changes the tree; with untracked files, so that a forgotten `git add` shows too.
@@ -471,10 +471,6 @@ verify-modules:
 verify-format:
 	@$(STRICT); off=$$($(call FILES,-- '*.go') | xargs -0 gofmt -l); \
 	if [ -n "$$off" ]; then echo "verify: not formatted by gofmt:" $$off >&2; exit 1; fi
-
-.PHONY: verify-vet
-verify-vet:
-	@$(STRICT); for module in $(MODULES); do (cd "$$module" && go vet -p $(P) ./...); done
 
 # The import law, the floor plan, and docs/guarantees.yaml against the sources.
 .PHONY: verify-repo

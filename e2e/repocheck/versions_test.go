@@ -14,8 +14,8 @@ import (
 func TestModulesShareVersions(t *testing.T) {
 	type use struct{ module, version string }
 	first := map[string]use{}
-	for _, module := range []string{".", "e2e", "e2e/helm", "e2e/kind", "e2e/observe", "e2e/parity", "e2e/release",
-		"e2e/stacks"} {
+	for _, module := range []string{".", "e2e", "e2e/certmanager", "e2e/helm", "e2e/kind", "e2e/observe", "e2e/parity",
+		"e2e/release", "e2e/stacks"} {
 		for path, version := range requirements(t, module) {
 			switch other, known := first[path]; {
 			case strings.HasPrefix(path, "github.com/stratos-sh/"): // replaced by a folder
