@@ -146,6 +146,31 @@ func TestAReservationIsNotLeftForWhatIsNotThere(t *testing.T) {
 	})
 }
 
+// TestAStartThatFindsItsReservationFull: another node's start shows while the intent is written that
+// the reservation has no room. The zone is known to have none of the type On-Demand, and there is
+// no other type.
+func TestAStartThatFindsItsReservationFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0,
+			func(c *v1alpha1.AWSNodeClass) { c.Spec.FallbackInstanceTypes, c.Status.InstanceTypes = nil, nil },
+			stopped("x1", "x", "a", 1))
+		r.state.MarkOfferingUnavailable(decide.Offering{Zone: "x", Type: "a"}, time.Now())
+		r.written = func() {
+			r.state.MarkOfferingUnavailable(decide.Offering{Zone: "x", Type: "a", Reservation: testReservation}, time.Now())
+		}
+		r.run(func() { r.pend(); synctest.Wait() })
+		r.want()
+		n := &corev1.Node{}
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "x1"}, n); err != nil {
+			t.Fatal(err)
+		}
+		if n.Labels[v1alpha1.LabelState] != string(v1alpha1.StateStandby) ||
+			n.Annotations[v1alpha1.AnnotationUnavailableUntil] == "" {
+			t.Errorf("the node is %v, %v; want it standby, and backing off", n.Labels, n.Annotations)
+		}
+	})
+}
+
 // TestAMissingPermissionIsAskedForOnce: also where the instances are set by hand, and each start
 // shows only then that they have to leave.
 func TestAMissingPermissionIsAskedForOnce(t *testing.T) {

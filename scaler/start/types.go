@@ -166,18 +166,28 @@ func (s *Starter) backoffUntil(name v1alpha1.NodeName, until time.Time) time.Tim
 	return until
 }
 
-// declineUnavailable ends a start before the cloud is called, where another node has shown
-// meanwhile that it has none of the type, and the node can start as another one. done: it has.
+// declineUnavailable ends a start before the cloud is called, where other nodes have shown meanwhile
+// that it has none of the type, and the node can start as another one, or would have to leave its
+// reservation for nothing. done: it has.
 func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	name := v1alpha1.NodeName(node.Name)
-	_, until, _ := s.state.StartOffering(node)
-	if until.IsZero() || !s.backoffUntil(name, until).IsZero() {
+	o, until, leaves := s.state.StartOffering(node)
+	if until.IsZero() {
+		return false, nil
+	}
+	words := "the cloud had none of its type in its zone for another node"
+	until = s.backoffUntil(name, until)
+	switch {
+	case until.IsZero():
+		words += "; it is started as another type"
+	case leaves && s.isOutOfReservation(node, o):
+		words += ", and its capacity reservation has no room"
+	default:
 		return false, nil
 	}
 	return true, s.decline(ctx, name, declined{
-		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity,
-		words: "the cloud had none of its type in its zone for another node; it is started as another type",
-		kind:  s.madeAgain(node),
+		why: RefusedCapacity, reason: v1alpha1.ReasonInsufficientCapacity, words: words, until: until,
+		kind: s.madeAgain(node),
 	})
 }
 

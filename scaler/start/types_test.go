@@ -67,6 +67,8 @@ type typed struct {
 	stops int
 	// unread is how many reads are refused.
 	unread int
+	// written is called after each write to a Node.
+	written func()
 	// lags: the cluster state is told later of what is written, unseen.
 	lags   bool
 	unseen []*corev1.Node
@@ -148,6 +150,9 @@ func (r *typed) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 		return c.Get(ctx, client.ObjectKeyFromObject(o), n)
 	}
 	r.see(o.GetName())
+	if r.written != nil {
+		r.written()
+	}
 	return nil
 }
 
