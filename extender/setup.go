@@ -47,7 +47,7 @@ func SetupWithManager(mgr manager.Manager, s Setup) (*Server, error) {
 		return nil, err
 	}
 	s.State.Listen(cluster.Listener{PodServed: observed.released})
-	recorder := later{mgr.GetEventRecorder("stratos-extender")}
+	recorder := mgr.GetEventRecorder("stratos-extender")
 	parts := Parts{State: s.State, Starter: s.Starter, Client: mgr.GetClient(), Events: recorder,
 		Now: time.Now, Log: mgr.GetLogger().WithName("extender")}
 	e := New(parts)

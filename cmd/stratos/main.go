@@ -92,7 +92,7 @@ func run(ctx context.Context, o *options.Options) error {
 	if err != nil {
 		return err
 	}
-	mgr = options.ShortNotes(mgr)
+	mgr = options.PacedEvents(mgr)
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}

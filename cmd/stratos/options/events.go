@@ -3,8 +3,10 @@ package options
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
@@ -14,29 +16,61 @@ import (
 // recorder only logs.
 const maxNote = 1024
 
-// ShortNotes returns the manager with event recorders that cut notes at maxNote.
-func ShortNotes(mgr ctrl.Manager) ctrl.Manager { return shortNotes{mgr} }
+const (
+	// eventPause is how long an event is held back. A start needs the API server just then, for its
+	// intent, and an event is not read sooner.
+	eventPause = 2 * time.Second
+	// eventsPerSecond is how many are written after so many at once. In a burst of 250 starts there are
+	// some for each pod and node. Written at once they took a third of the API server's time, and with
+	// it of the time to the last start.
+	eventsPerSecond, eventsAtOnce = 25, 10
+	// eventWait is the longest that an event may wait for its turn. A later one is lost, as events may
+	// be: it would tell of what has long been over.
+	eventWait = 2 * time.Minute
+)
 
-type shortNotes struct{ ctrl.Manager }
-
-// GetEventRecorder implements ctrl.Manager.
-func (m shortNotes) GetEventRecorder(name string) recorder.EventRecorder {
-	return cutting{m.Manager.GetEventRecorder(name)}
+// PacedEvents returns the manager with event recorders that cut notes at maxNote, and that write no
+// faster than eventsPerSecond between them. What is held when the process ends is lost.
+func PacedEvents(mgr ctrl.Manager) ctrl.Manager {
+	return pacedEvents{mgr, rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
 }
 
-type cutting struct{ recorder recorder.EventRecorder }
+type pacedEvents struct {
+	ctrl.Manager
+	pace *rate.Limiter
+}
+
+// GetEventRecorder implements ctrl.Manager.
+func (m pacedEvents) GetEventRecorder(name string) recorder.EventRecorder {
+	return paced{m.Manager.GetEventRecorder(name), m.pace}
+}
+
+type paced struct {
+	recorder recorder.EventRecorder
+	pace     *rate.Limiter
+}
 
 // Eventf implements recorder.EventRecorder.
-func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
-	c.recorder.Eventf(regarding, related, kind, reason, action, "%s", cut(fmt.Sprintf(note, args...)))
+func (p paced) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	note = cut(fmt.Sprintf(note, args...))
+	p.later(func() { p.recorder.Eventf(regarding, related, kind, reason, action, "%s", note) })
 }
 
 // AnnotatedEventf implements recorder.EventRecorder.
-func (c cutting) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string,
+func (p paced) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string,
 	kind, reason, action, note string, args ...any,
 ) {
 	note = cut(fmt.Sprintf(note, args...))
-	c.recorder.AnnotatedEventf(regarding, related, annotations, kind, reason, action, "%s", note)
+	p.later(func() { p.recorder.AnnotatedEventf(regarding, related, annotations, kind, reason, action, "%s", note) })
+}
+
+func (p paced) later(write func()) {
+	turn := p.pace.Reserve()
+	if turn.Delay() > eventWait {
+		turn.Cancel()
+		return
+	}
+	time.AfterFunc(eventPause+turn.Delay(), write)
 }
 
 // cut shortens the note to maxNote bytes without splitting a rune. Invalid bytes are replaced

@@ -2,8 +2,12 @@ package options
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,11 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// recorded keeps the note of the last event, which a recorder formats like fmt.Sprintf.
-type recorded struct{ note string }
+// recorded keeps the notes of the events, which a recorder formats like fmt.Sprintf.
+type recorded struct {
+	mu    sync.Mutex
+	notes []string
+}
 
 func (r *recorded) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any) {
-	r.note = fmt.Sprintf(note, args...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes = append(r.notes, fmt.Sprintf(note, args...))
 }
 
 func (r *recorded) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string,
@@ -25,7 +34,15 @@ func (r *recorded) AnnotatedEventf(regarding, related runtime.Object, _ map[stri
 	r.Eventf(regarding, related, kind, reason, action, note, args...)
 }
 
-// recording is a manager of which only the recorder is asked for.
+// said are the notes so far.
+func (r *recorded) said() []string {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.notes)
+}
+
+// recording is a manager of which only recorders are asked for.
 type recording struct {
 	ctrl.Manager
 	recorder *recorded
@@ -48,22 +65,67 @@ func TestEventNotesAreCut(t *testing.T) {
 		"what looks like a verb": {"100%s" + strings.Repeat("%d", 600), "100%s" + strings.Repeat("%d", 509) + "%"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &recorded{}
-			events := ShortNotes(recording{recorder: r}).GetEventRecorder("any")
-			for event, write := range map[string]func(){
-				"plain": func() {
-					events.Eventf(&corev1.Pod{}, nil, corev1.EventTypeWarning, "StandbyUnavailable", "Explain", "%s", c.note)
-				},
-				"annotated": func() {
-					events.AnnotatedEventf(&corev1.Pod{}, nil, map[string]string{"a": "b"}, corev1.EventTypeWarning,
-						"StandbyUnavailable", "Explain", "%s", c.note)
-				},
-			} {
-				write()
-				if r.note != c.want || !utf8.ValidString(r.note) || len(r.note) > 1024 {
-					t.Errorf("%s: %d bytes: %q, want %d bytes: %q", event, len(r.note), r.note, len(c.want), c.want)
+			synctest.Test(t, func(t *testing.T) {
+				r := &recorded{}
+				events := PacedEvents(recording{recorder: r}).GetEventRecorder("any")
+				events.Eventf(&corev1.Pod{}, nil, corev1.EventTypeWarning, "StandbyUnavailable", "Explain", "%s", c.note)
+				events.AnnotatedEventf(&corev1.Pod{}, nil, map[string]string{"a": "b"}, corev1.EventTypeWarning,
+					"StandbyUnavailable", "Explain", "%s", c.note)
+				<-time.After(eventPause)
+				for _, said := range r.said() {
+					if said != c.want || !utf8.ValidString(said) || len(said) > 1024 {
+						t.Errorf("%d bytes: %q, want %d bytes: %q", len(said), said, len(c.want), c.want)
+					}
 				}
-			}
+				if n := len(r.said()); n != 2 {
+					t.Errorf("%d events, want both", n)
+				}
+			})
 		})
 	}
+}
+
+// TestEventsComeAfterTheStart: an event leaves the API server to the start, and is not lost.
+func TestEventsComeAfterTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorded{}
+		events := PacedEvents(recording{recorder: r}).GetEventRecorder("any")
+		events.Eventf(&corev1.Pod{}, nil, corev1.EventTypeNormal, "StandbyStarting", "Start", "node %s", "a")
+		<-time.After(eventPause - time.Nanosecond)
+		if said := r.said(); len(said) > 0 {
+			t.Errorf("said %q at once", said)
+		}
+		<-time.After(time.Nanosecond)
+		if said := r.said(); !slices.Equal(said, []string{"node a"}) {
+			t.Errorf("said %q", said)
+		}
+	})
+}
+
+// TestEventsOfABurstAreSpread: those of all recorders together. What would wait for too long is
+// lost, and does not keep later ones waiting.
+func TestEventsOfABurstAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorded{}
+		mgr := PacedEvents(recording{recorder: r})
+		one, other := mgr.GetEventRecorder("one"), mgr.GetEventRecorder("other")
+		const lost = 500
+		kept := eventsAtOnce + int(eventWait.Seconds())*eventsPerSecond
+		for range (kept + lost) / 2 {
+			one.Eventf(&corev1.Pod{}, nil, corev1.EventTypeNormal, "StandbyStarting", "Start", "one")
+			other.Eventf(&corev1.Node{}, nil, corev1.EventTypeNormal, "ScaleUp", "Start", "other")
+		}
+		<-time.After(eventPause)
+		for second := range 10 {
+			want := eventsAtOnce + second*eventsPerSecond
+			if n := len(r.said()); n != want {
+				t.Fatalf("%d events %d s after the first, want %d", n, second, want)
+			}
+			<-time.After(time.Second)
+		}
+		<-time.After(eventWait)
+		if n := len(r.said()); n != kept {
+			t.Errorf("%d events in all, want %d", n, kept)
+		}
+	})
 }
