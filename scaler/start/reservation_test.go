@@ -146,9 +146,9 @@ func TestAReservationIsNotLeftForWhatIsNotThere(t *testing.T) {
 	})
 }
 
-// TestAStartThatFindsItsReservationFull: another node's start shows while the intent is written that
-// the reservation has no room. The zone is known to have none of the type On-Demand, and there is
-// no other type.
+// TestAStartThatFindsItsReservationFull: another node's start shows while the intent is written
+// that the reservation has no room. The zone is known to have none of the type On-Demand, and there
+// is no other type.
 func TestAStartThatFindsItsReservationFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReserving(t, v1alpha1.CapacityReservation{ID: testReservation}, 0,

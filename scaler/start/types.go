@@ -166,9 +166,9 @@ func (s *Starter) backoffUntil(name v1alpha1.NodeName, until time.Time) time.Tim
 	return until
 }
 
-// declineUnavailable ends a start before the cloud is called, where other nodes have shown meanwhile
-// that it has none of the type, and the node can start as another one, or would have to leave its
-// reservation for nothing. done: it has.
+// declineUnavailable ends a start before the cloud is called, where other nodes have shown
+// meanwhile that it has none of the type, and the node can start as another one, or would have to
+// leave its reservation for nothing. done: it has.
 func (s *Starter) declineUnavailable(ctx context.Context, node *corev1.Node) (done bool, err error) {
 	name := v1alpha1.NodeName(node.Name)
 	o, until, leaves := s.state.StartOffering(node)

@@ -20,12 +20,12 @@ const (
 	// eventPause is how long an event is held back. A start needs the API server just then, for its
 	// intent, and an event is not read sooner.
 	eventPause = 2 * time.Second
-	// eventsPerSecond is how many are written after so many at once. In a burst of 250 starts there are
-	// some for each pod and node. Written at once they took a third of the API server's time, and with
-	// it of the time to the last start.
+	// eventsPerSecond is how many are written after eventsAtOnce. In a burst of 250 starts there are
+	// some for each pod and node. Written at once they took a third of the API server's time, and
+	// with it of the time to the last start.
 	eventsPerSecond, eventsAtOnce = 25, 10
-	// eventWait is the longest that an event may wait for its turn. A later one is lost, as events may
-	// be: it would tell of what has long been over.
+	// eventWait is the longest that the pace may hold an event back. A later one is lost, as events
+	// may be: it would report what has long been over.
 	eventWait = 2 * time.Minute
 )
 
