@@ -21,8 +21,8 @@ const (
 	// intent, and an event is not read sooner.
 	eventPause = 2 * time.Second
 	// eventsPerSecond is how many are written after eventsAtOnce. In a burst of 250 starts there are
-	// some for each pod and node. Written at once they took a third of the API server's time, and
-	// with it of the time to the last start.
+	// some for each pod and node, which compete with the starts for the API server: with all of them
+	// written at once the last start left a sixth to a third later.
 	eventsPerSecond, eventsAtOnce = 25, 10
 	// eventWait is the longest that the pace may hold an event back. A later one is lost, as events
 	// may be: it would report what has long been over.
