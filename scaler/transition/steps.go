@@ -158,7 +158,8 @@ func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 
 // Starting is the start intent, written before the cloud is called. It puts back the startup taints
 // that are missing: that one is gone later says that another controller removed it since. as is the
-// type that the instance is to be changed to before, "" where it keeps its own.
+// type that the instance is to be changed to before, "" where it keeps its own. It tests the backoff
+// that the caller decided by: another writer may have started the node meanwhile, for nothing.
 func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as string, now time.Time) Patch {
 	is := toState(n, v1alpha1.StateStarting)
 	if as != "" {
@@ -174,7 +175,7 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as str
 	if is.Annotations[v1alpha1.AnnotationInstanceType] != "" {
 		n = withoutType(n)
 	}
-	return patchFromTo(n, is)
+	return append(patchFromTo(n, is), testAnnotation(n, v1alpha1.AnnotationUnavailableUntil))
 }
 
 // withoutType has a patch write the type that a start is to make the instance also where the cache

@@ -298,6 +298,7 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 	warm := apply(t, registered(), Warmup(registered(), template()))
 	standby := apply(t, warm, Standby(warm, template(), true, ""))
 	claimed := apply(t, standby, Starting(standby, nil, []types.UID{"a"}, "", epoch()))
+	backsOff := apply(t, claimed, StartFailed(claimed, epoch()))
 	running := apply(t, standby, Running(standby, template(), epoch()))
 	stopping := apply(t, running, Stopping(running, v1alpha1.StopEmpty, epoch()))
 	tainted := running.DeepCopy()
@@ -313,6 +314,12 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 			func(n *corev1.Node) { n.Annotations["x"] = "y"; n.ResourceVersion = "9" }, false},
 		"the state is another": {standby, Starting(standby, nil, nil, "", epoch()),
 			func(n *corev1.Node) { n.Labels[v1alpha1.LabelState] = "running" }, true},
+		"a start failed since": {standby, Starting(standby, nil, nil, "", epoch()),
+			func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationUnavailableUntil] = "2026-01-01T00:03:00Z" }, true},
+		"one more start failed since": {backsOff, Starting(backsOff, nil, nil, "", epoch()),
+			func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationUnavailableUntil] = "2026-01-01T00:06:00Z" }, true},
+		"it starts although it backs off": {backsOff, Starting(backsOff, nil, nil, "", epoch()),
+			func(*corev1.Node) {}, false},
 		"the state is gone": {standby, Starting(standby, nil, nil, "", epoch()),
 			func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }, true},
 		"it is another Node of that name": {standby, Starting(standby, nil, nil, "", epoch()),

@@ -52,6 +52,9 @@ func TestNodeImage(t *testing.T) {
 	assert.ChangePool(t, r, pool, func(s *v1alpha1.NodePoolSpec) { s.PoolSize, s.MinStandby = 5, 4 })
 	awaitStandbyOf(t, r, pool, oldNodeAMI, 4)
 	before := assert.PoolNodes(t, r, pool)
+	for _, n := range before { // events come late, but in order: then those of before are there too
+		assert.AwaitEvent(t, r, n, v1alpha1.ReasonWarmupCompleted)
+	}
 	assert.MustHaveNoEvent(t, r, before[busy], v1alpha1.ReasonDrifted)
 
 	agreed := setNodeImage(t, r, "cp-3")

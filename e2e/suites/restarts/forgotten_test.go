@@ -38,7 +38,6 @@ func (tr *truth) forgetsAnAnswer(t *testing.T, stratos framework.Running) {
 	}
 	assert.AwaitRunning(t, tr.r, pod)
 	tr.exact(t, 1)
-	assert.MustHaveNoEvent(t, tr.r, pod, v1alpha1.ReasonColdLaunch)
 	keepEmpty(t, tr.r, 0)
 	assert.Remove(t, tr.r, pod)
 	tr.awaitStandby(t, 1)
