@@ -158,8 +158,9 @@ func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 
 // Starting is the start intent, written before the cloud is called. It puts back the startup taints
 // that are missing: that one is gone later says that another controller removed it since. as is the
-// type that the instance is to be changed to before, "" where it keeps its own. It tests the backoff
-// that the caller decided by: another writer may have started the node meanwhile, for nothing.
+// type that the instance is to be changed to before, "" where it keeps its own. It tests the
+// backoff that the caller decided by: another writer may have started the node meanwhile, for
+// nothing.
 func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as string, now time.Time) Patch {
 	is := toState(n, v1alpha1.StateStarting)
 	if as != "" {
