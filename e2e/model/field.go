@@ -105,12 +105,25 @@ func (w *World) die(i *instance) {
 		i.up, i.died = false, boot
 		w.note("the machine of %s dies", i.id)
 		w.rules.disturb()
-		w.after(50*time.Second, func() {
-			if !i.up && i.boot == boot {
-				w.unreachable(i)
-			}
-		})
-		w.after(w.within(60*time.Second, 120*time.Second), func() { w.evictByTaint(i, boot) })
+		w.silent(i)
+	})
+}
+
+// silent is what the cluster does about a machine that runs and whose kubelet does not: the node
+// controller says so after its grace period, and later the pods are evicted, unless Stratos starts
+// the node.
+func (w *World) silent(i *instance) {
+	boot := i.boot
+	w.after(50*time.Second, func() {
+		if !i.up && i.boot == boot {
+			w.unreachable(i)
+		}
+	})
+	w.after(w.within(60*time.Second, 120*time.Second), func() {
+		n := w.api.node(i.node())
+		if n != nil && stateOf(n) != v1alpha1.StateStarting && stateOf(n) != v1alpha1.StateStandby {
+			w.evictByTaint(i, boot)
+		}
 	})
 }
 

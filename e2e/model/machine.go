@@ -40,6 +40,7 @@ func (w *World) power(i *instance) {
 	if w.trouble.mutes > 0 {
 		w.trouble.mutes--
 		i.mute = true
+		w.silent(i)
 	}
 	w.after(w.between(time.Second, 3*time.Second), func() {
 		if i.boot == boot && i.state() == provider.InstancePending {

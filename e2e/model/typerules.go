@@ -123,7 +123,7 @@ func (r *rules) answeredStart(p *process, i *instance, err error) {
 	}
 	o, isAsNamed := r.offeringOf(p, i, n)
 	switch {
-	case provider.IsInsufficientCapacity(err) && r.w.trouble.lost == 0:
+	case provider.IsInsufficientCapacity(err):
 		if isAsNamed {
 			r.learns(p, o)
 		}

@@ -24,6 +24,8 @@ func standby(o *Observation, now time.Time) Decision {
 func standbyStopped(o *Observation, now time.Time) Decision {
 	const reserves = "its class names other capacity reservations than its instance is set to"
 	switch {
+	case o.Node.Ready: // a start that opens it would rely on that report
+		return do(ToStandby, "its kubelet has reported since it was stopped: another client started and stopped it")
 	case o.WorkloadPods > 0 && o.Claims == 0 && o.Reservation != nil && o.Reservation.WithoutOnDemand():
 		return do(SetReservation, reserves) // the start would not leave the one that it is set to
 	case o.WorkloadPods > 0:
