@@ -18,6 +18,7 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 	"github.com/stratos-sh/stratos/scaler/inventory"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/scalertest"
 )
 
 // numbered makes a Node of instance "i-N" named "n-N".
@@ -250,7 +251,7 @@ func TestAnInstanceThatShutsDown(t *testing.T) {
 		v1alpha1.StateWarmup, v1alpha1.StateStandby, v1alpha1.StateStarting, v1alpha1.StateRunning, v1alpha1.StateStopping,
 	} {
 		t.Run(string(state), func(t *testing.T) {
-			r := newRig(t, nodeIn(state), nodePool(1, 1), boundPod("busy"))
+			r := newRig(t, nodeIn(state, scalertest.Reporting), nodePool(1, 1), boundPod("busy"))
 			r.sweep(ends())
 			for range 3 {
 				r.stepOf("i-c")

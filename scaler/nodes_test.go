@@ -18,6 +18,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/scalertest"
 	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
@@ -334,16 +335,26 @@ func TestToRunningIsTriedAgainOnTheLiveNode(t *testing.T) {
 // EndpointSlices and zone health rely on the last report for 50 s: Stratos overwrites it, with the
 // kubelet's own time.
 func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
-	r := newRig(t, drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))), nodePool(5, 0))
-	r.sweep(instance(provider.InstanceStopped))
-	r.reconcile()
-	n := r.node("c")
-	ready, standby := transition.Condition(n, corev1.NodeReady), transition.Condition(n, v1alpha1.ConditionStandby)
-	if ready.Status != corev1.ConditionUnknown || !ready.LastHeartbeatTime.Time.Equal(epoch()) {
-		t.Errorf("Ready is %s with heartbeat %v, want Unknown with the kubelet's", ready.Status, ready.LastHeartbeatTime)
-	}
-	if standby == nil || standby.Status != corev1.ConditionTrue {
-		t.Errorf("condition %+v, want True", standby)
+	for name, node := range map[string]*corev1.Node{
+		"Stratos stopped it":                    drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))),
+		"another client started and stopped it": nodeIn(v1alpha1.StateStandby, scalertest.Reporting),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, node, nodePool(5, 0))
+			r.sweep(instance(provider.InstanceStopped))
+			r.reconcile()
+			n := r.node("c")
+			ready, standby := transition.Condition(n, corev1.NodeReady), transition.Condition(n, v1alpha1.ConditionStandby)
+			if ready.Status != corev1.ConditionUnknown || !ready.LastHeartbeatTime.Time.Equal(epoch()) {
+				t.Errorf("Ready is %s with heartbeat %v, want Unknown with the kubelet's", ready.Status, ready.LastHeartbeatTime)
+			}
+			if standby == nil || standby.Status != corev1.ConditionTrue {
+				t.Errorf("condition %+v, want True", standby)
+			}
+			if transition.Fresh(n, ready) {
+				t.Error("a start would take the last report for a new one")
+			}
+		})
 	}
 }
 

@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/provider"
+	"github.com/stratos-sh/stratos/scaler/scalertest"
 )
 
 func paused(p *v1alpha1.NodePool) {
@@ -86,12 +88,16 @@ func TestAPauseIsToldToEveryInstanceOnce(t *testing.T) {
 
 // TestTheDeletionOfAPausedPoolWaits, also where nothing is left of the pool.
 func TestTheDeletionOfAPausedPoolWaits(t *testing.T) {
-	for name, swept := range map[string][]*provider.Instance{
-		"an instance is left": {instance(provider.InstanceStopped)}, "nothing is left": nil,
+	for name, c := range map[string]struct {
+		swept  []*provider.Instance
+		change []func(*corev1.Node)
+	}{
+		"an instance is left":                        {swept: []*provider.Instance{instance(provider.InstanceStopped)}},
+		"nothing is left but a kubelet that reports": {change: []func(*corev1.Node){scalertest.Reporting}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nodePool(2, 2, deleted, paused), nodeIn(v1alpha1.StateStandby))
-			r.sweep(swept...)
+			r := newRig(t, nodePool(2, 2, deleted, paused), nodeIn(v1alpha1.StateStandby, c.change...))
+			r.sweep(c.swept...)
 			if again := r.reconcilePool(); again != 0 {
 				t.Errorf("reconciled again after %s", again)
 			}

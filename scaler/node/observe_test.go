@@ -97,6 +97,9 @@ func TestTimeMarkThatCannotBeReadIsNone(t *testing.T) {
 func reading(state v1alpha1.NodeState, machine provider.InstanceState, change ...func(*raw)) raw {
 	r := raw{instance: instance(machine), pool: scalertest.NodePool(5, 0), node: scalertest.NodeIn(state),
 		settings: settings{namespace: "stratos"}}
+	if state == v1alpha1.StateStandby {
+		scalertest.Reporting(r.node)
+	}
 	for _, f := range change {
 		f(&r)
 	}

@@ -10,12 +10,14 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/scaler/plan"
+	"github.com/stratos-sh/stratos/scaler/transition"
 )
 
 // Epoch is the time at which tests begin.
 func Epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// NodeIn is the Node "c" of instance "i-c", Ready, and closed to pods unless it runs.
+// NodeIn is the Node "c" of instance "i-c", Ready, and closed to pods unless it runs. Of a standby
+// one the kubelet has not reported since its stop.
 func NodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", UID: "uid-c", CreationTimestamp: metav1.NewTime(Epoch().Add(-time.Hour)),
@@ -35,10 +37,20 @@ func NodeIn(state v1alpha1.NodeState, change ...func(*corev1.Node)) *corev1.Node
 		"pods": resource.MustParse("110")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
 		LastHeartbeatTime: metav1.NewTime(Epoch())}}
+	if state == v1alpha1.StateStandby {
+		n.Annotations[v1alpha1.AnnotationHeartbeatAtStop] = transition.FormatHeartbeats(n.Status.Conditions)
+		n.Status.Conditions[0].Status = corev1.ConditionUnknown
+	}
 	for _, f := range change {
 		f(n)
 	}
 	return n
+}
+
+// Reporting has the Node's kubelet report Ready since its stop.
+func Reporting(n *corev1.Node) {
+	n.Status.Conditions[0].Status = corev1.ConditionTrue
+	delete(n.Annotations, v1alpha1.AnnotationHeartbeatAtStop)
 }
 
 // Annotated sets an annotation of a Node.
