@@ -219,9 +219,9 @@ func TestWhatWasRecordedIsOfTheTypeBefore(t *testing.T) {
 	}
 }
 
-// TestAStartWritesItsTypeWhateverTheCacheShows: the sweep has restored the type since the cache was
-// filled, which still shows the intent of the start before.
-func TestAStartWritesItsTypeWhateverTheCacheShows(t *testing.T) {
+// TestAStartRefusesANodeOfAnotherTypeThanItsCaller: the sweep has restored the type since the cache
+// was filled, which still shows the intent of the start before.
+func TestAStartRefusesANodeOfAnotherTypeThanItsCaller(t *testing.T) {
 	cached := apply(t, registered(), Warmup(registered(), template()))
 	cached = apply(t, cached, Standby(cached, template(), true, ""))
 	cached = apply(t, cached, OfType(cached, "b"))
@@ -230,10 +230,11 @@ func TestAStartWritesItsTypeWhateverTheCacheShows(t *testing.T) {
 		t.Fatalf("labels of a restored Node: %v", live.Labels)
 	}
 	for _, as := range []string{"b", ""} { // "": the type that the Node is to become already
-		starting := apply(t, live, Starting(cached, nil, nil, as, epoch()))
-		if starting.Annotations[v1alpha1.AnnotationInstanceType] != "b" ||
-			starting.Labels[corev1.LabelInstanceTypeStable] != "b" || starting.Labels[corev1.LabelInstanceType] != "b" {
-			t.Errorf("a start as %q wrote labels %v, annotations %v", as, starting.Labels, starting.Annotations)
+		if _, err := try(live, Starting(cached, nil, nil, as, epoch())); err == nil {
+			t.Errorf("a start as %q went through", as)
+		}
+		if _, err := try(live, Starting(live, nil, nil, as, epoch())); err != nil {
+			t.Errorf("the next one as %q: %v", as, err)
 		}
 	}
 }

@@ -159,8 +159,8 @@ func Standby(n *corev1.Node, t Template, whole bool, agents string) Patch {
 // Starting is the start intent, written before the cloud is called. It puts back the startup taints
 // that are missing: that one is gone later says that another controller removed it since. as is the
 // type that the instance is to be changed to before, "" where it keeps its own. It tests the
-// backoff that the caller decided by: another writer may have started the node meanwhile, for
-// nothing.
+// backoff and the type that the caller decided by: another writer may have started the node
+// meanwhile, for nothing.
 func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as string, now time.Time) Patch {
 	is := toState(n, v1alpha1.StateStarting)
 	if as != "" {
@@ -173,20 +173,11 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as str
 	// than itself.
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
-	if is.Annotations[v1alpha1.AnnotationInstanceType] != "" {
-		n = withoutType(n)
+	p := Patch{testAnnotation(n, v1alpha1.AnnotationUnavailableUntil), testAnnotation(n, v1alpha1.AnnotationInstanceType)}
+	if kind, ok := n.Labels[corev1.LabelInstanceTypeStable]; ok {
+		p = append(p, Op{Op: "test", Path: "/metadata/labels/" + escape(corev1.LabelInstanceTypeStable), Value: kind})
 	}
-	return append(patchFromTo(n, is), testAnnotation(n, v1alpha1.AnnotationUnavailableUntil))
-}
-
-// withoutType has a patch write the type that a start is to make the instance also where the cache
-// shows it already, from a start before: a sweep may have restored it since.
-func withoutType(n *corev1.Node) *corev1.Node {
-	was := n.DeepCopy()
-	delete(was.Annotations, v1alpha1.AnnotationInstanceType)
-	delete(was.Labels, corev1.LabelInstanceType)
-	delete(was.Labels, corev1.LabelInstanceTypeStable)
-	return was
+	return append(p, patchFromTo(n, is)...)
 }
 
 // Claims publishes which pods have claims on the node.
