@@ -21,13 +21,12 @@ func standby(o *Observation, now time.Time) Decision {
 	return standingBy(o, now)
 }
 
+const otherReservations = "its class names other capacity reservations than its instance is set to"
+
 func standbyStopped(o *Observation, now time.Time) Decision {
-	const reserves = "its class names other capacity reservations than its instance is set to"
 	switch {
 	case o.Node.Ready: // a start that opens it would rely on that report
 		return do(ToStandby, "its kubelet has reported since it was stopped: another client started and stopped it")
-	case o.WorkloadPods > 0 && o.Claims == 0 && o.Reservation != nil && o.Reservation.WithoutOnDemand():
-		return do(SetReservation, reserves) // the start would not leave the one that it is set to
 	case o.WorkloadPods > 0:
 		return startForBound(o, now)
 	case o.Recycle != "" && o.Claims == 0:
@@ -37,7 +36,7 @@ func standbyStopped(o *Observation, now time.Time) Decision {
 	case o.ReturnTo != "" && o.Claims == 0:
 		return do(ReturnType, "its class's first type "+o.ReturnTo+" may be had again")
 	case o.Reservation != nil && o.Claims == 0:
-		return do(SetReservation, reserves)
+		return do(SetReservation, otherReservations)
 	case o.DeletingPods > 0:
 		return do(DeleteLeft, "pods that are being deleted are on the stopped node")
 	}
@@ -70,6 +69,8 @@ func standingBy(o *Observation, now time.Time) Decision {
 // else. During a backoff the cloud would refuse again, and each attempt writes to the Node.
 func startForBound(o *Observation, now time.Time) Decision {
 	switch left := o.Node.UnavailableUntil.Sub(now); {
+	case o.Claims == 0 && o.Reservation != nil && o.Reservation.WithoutOnDemand():
+		return do(SetReservation, otherReservations) // the start would not leave the one that it is set to
 	case backsOffTooLong(o, now):
 		return do(LimitBackoff, "backs off for longer than any failed start does")
 	case left > 0:
