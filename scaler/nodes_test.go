@@ -49,6 +49,7 @@ func TestNodeStep(t *testing.T) {
 	for name, c := range map[string]struct {
 		node     *corev1.Node
 		instance *provider.Instance
+		known    *provider.Instance // what the cloud answers about it alone
 		pods     []*corev1.Pod
 		claims   bool
 		want     []string
@@ -170,6 +171,10 @@ func TestNodeStep(t *testing.T) {
 		"of a Node that names no pool the cloud is not even asked": {
 			node: nodeIn("", func(n *corev1.Node) { n.Labels = nil }),
 		},
+		"a standby node reports, and the last sweep does not show yet that another client started it": {
+			node: nodeIn(v1alpha1.StateStandby, scalertest.Reporting), instance: instance(provider.InstanceStopped),
+			known: instance(provider.InstanceRunning), want: []string{"get i-c"},
+		},
 		"the tag follows the state": {
 			node: nodeIn(v1alpha1.StateStandby), instance: instance(provider.InstanceStopped), want: []string{"tag i-c standby"},
 		},
@@ -188,6 +193,9 @@ func TestNodeStep(t *testing.T) {
 			default:
 				r.sweep()
 				r.known["i-c"] = c.instance
+			}
+			if c.known != nil {
+				r.known["i-c"] = c.known
 			}
 			if c.claims {
 				r.promise("waiting", "c")
@@ -342,6 +350,7 @@ func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, node, nodePool(5, 0))
 			r.sweep(instance(provider.InstanceStopped))
+			r.known["i-c"] = instance(provider.InstanceStopped)
 			r.reconcile()
 			n := r.node("c")
 			ready, standby := transition.Condition(n, corev1.NodeReady), transition.Condition(n, v1alpha1.ConditionStandby)

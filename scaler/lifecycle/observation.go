@@ -210,6 +210,8 @@ const (
 	ForceStop Action = "ForceStop"
 	// ToStandby: record the stop and mark the node standby.
 	ToStandby Action = "ToStandby"
+	// RecordReports: record the stop of a standby node once more, where the cloud still shows it.
+	RecordReports Action = "RecordReports"
 	// ReturnType: have the stopped instance made the first type of its class again.
 	ReturnType Action = "ReturnType"
 	// SetReservation: have the stopped instance use the capacity reservations that its class names.

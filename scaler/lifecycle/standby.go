@@ -26,7 +26,7 @@ const otherReservations = "its class names other capacity reservations than its 
 func standbyStopped(o *Observation, now time.Time) Decision {
 	switch {
 	case o.Node.Ready: // a start that opens it would rely on that report
-		return do(ToStandby, "its kubelet has reported since it was stopped: another client started and stopped it")
+		return do(RecordReports, "its kubelet has reported since it was stopped: another client started and stopped it")
 	case o.WorkloadPods > 0:
 		return startForBound(o, now)
 	case o.Recycle != "" && o.Claims == 0:

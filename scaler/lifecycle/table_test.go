@@ -460,8 +460,9 @@ func table() []row {
 		{warmup, running_, "the pool is being deleted", deleting, BeginTerminate, "terminating"},
 
 		{standby, stopped, "nothing to do", nil, Wait, stay},
-		{standby, stopped, "its kubelet has reported since: another client started and stopped it", ready, ToStandby, stay},
-		{standby, stopped, "the same, and claimed by a pending pod", all(claimed, ready), ToStandby, stay},
+		{standby, stopped, "its kubelet has reported since: another client started and stopped it", ready,
+			RecordReports, stay},
+		{standby, stopped, "the same, and claimed by a pending pod", all(claimed, ready), RecordReports, stay},
 		{standby, stopped, "a workload pod is bound to it", inUse, RequestStart, "starting"},
 		{standby, stopped, "backs off for 30 minutes", backsOff(MaxBackoff), Wait, stay},
 		{standby, stopped, "backs off for longer: another clock wrote it, or ours was set back",

@@ -42,6 +42,8 @@ func (c *Reconciler) act(ctx context.Context, g gathered, d lifecycle.Decision) 
 		return c.actOnStop(ctx, g, d)
 	case lifecycle.ToStandby:
 		return c.toStandby(ctx, g)
+	case lifecycle.RecordReports:
+		return c.recordReports(ctx, g)
 	case lifecycle.RequestStart, lifecycle.ResumeStart, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.DeclineStart,
 		lifecycle.BlameType, lifecycle.ReturnType, lifecycle.SetReservation:
 		return c.actOnStart(ctx, g, d)
@@ -112,7 +114,8 @@ func (c *Reconciler) actOnEnd(ctx context.Context, g gathered, d lifecycle.Decis
 func callsCloud(action lifecycle.Action) bool {
 	switch action {
 	case lifecycle.WarmAgain, lifecycle.StopWarmed, lifecycle.VerifyAndStop, lifecycle.StopAgain, lifecycle.ForceStop,
-		lifecycle.Fence, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.BlameType, lifecycle.Terminate:
+		lifecycle.Fence, lifecycle.FailStart, lifecycle.ReturnStart, lifecycle.BlameType, lifecycle.Terminate,
+		lifecycle.RecordReports:
 		return true
 	default:
 		return false
@@ -213,6 +216,20 @@ func (c *Reconciler) toStandby(ctx context.Context, g gathered) error {
 		return err
 	}
 	return c.writeStandbyConditions(ctx, n)
+}
+
+// recordReports has the reports of a kubelet that another client had run count as old ones. The
+// last sweep may be older than a start that still stands, so the cloud is asked.
+func (c *Reconciler) recordReports(ctx context.Context, g gathered) error {
+	instance, err := c.Cloud.GetInstance(ctx, string(g.instance.ID))
+	switch {
+	case err != nil:
+		return err
+	case instance.State != provider.InstanceStopped:
+		c.Poke()
+		return nil
+	}
+	return c.toStandby(ctx, g)
 }
 
 // toRunning opens the node. The patch replaces the taints and other controllers write them too, so
