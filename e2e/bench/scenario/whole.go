@@ -296,12 +296,13 @@ func (b *wholeBurst) rows(ours, floor whole) []figures.Row {
 	return rows
 }
 
-// answered has a target for pods that are created at once.
+// answered has a target for pods that are created at once: no more than the machine reaches while
+// all nodes run.
 func (b *wholeBurst) answered(floor, ours whole) figures.Row {
 	row := figures.Row{Name: b.name() + ": questions answered within 5 ms, server side", Floor: &floor.fast,
 		Ours: &ours.fast}
 	if !b.byDeployment {
-		row.Target = atLeast(99, "99 %%")
+		row.Target = atLeast(min(99, floor.fast.Value), "99 %%, or the floor's share")
 	}
 	return row
 }
