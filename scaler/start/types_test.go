@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -522,15 +523,16 @@ func TestANodeThatStartsDoesNotReturn(t *testing.T) {
 	})
 }
 
-// staleReader shows one Node as it was.
+// staleReader shows one Node as it was, until it has caught up.
 type staleReader struct {
 	client.Reader
-	node *corev1.Node
+	node    *corev1.Node
+	current atomic.Bool
 }
 
 func (s *staleReader) Get(ctx context.Context, at client.ObjectKey, into client.Object,
 	options ...client.GetOption) error {
-	if n, ok := into.(*corev1.Node); ok && at.Name == s.node.Name {
+	if n, ok := into.(*corev1.Node); ok && at.Name == s.node.Name && !s.current.Load() {
 		s.node.DeepCopyInto(n)
 		return nil
 	}
@@ -546,13 +548,15 @@ func TestAStartAfterAReturnIsRefusedAsTheTypeThatItIs(t *testing.T) {
 		r := newTyped(t, before)
 		r.dry["x/a"] = true
 		r.lags = true
-		r.starter.reader = &staleReader{r.api, before}
+		cache := &staleReader{Reader: r.api, node: before}
+		r.starter.reader = cache
 		r.run(func() {
 			r.starter.ReturnType("x1", "a")
 			synctest.Wait()
 			r.pend()
 			synctest.Wait()
-			r.starter.reader, r.lags = r.api, false
+			cache.current.Store(true)
+			r.lags = false
 			for _, n := range r.unseen {
 				r.state.SetNode(n)
 			}

@@ -173,7 +173,10 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as str
 	// than itself.
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
-	p := Patch{testAnnotation(n, v1alpha1.AnnotationUnavailableUntil), testAnnotation(n, v1alpha1.AnnotationInstanceType)}
+	var p Patch
+	if len(n.Annotations) > 0 {
+		p = Patch{testAnnotation(n, v1alpha1.AnnotationUnavailableUntil), testAnnotation(n, v1alpha1.AnnotationInstanceType)}
+	}
 	if kind, ok := n.Labels[corev1.LabelInstanceTypeStable]; ok {
 		p = append(p, Op{Op: "test", Path: "/metadata/labels/" + escape(corev1.LabelInstanceTypeStable), Value: kind})
 	}
