@@ -344,8 +344,8 @@ func TestToRunningIsTriedAgainOnTheLiveNode(t *testing.T) {
 // kubelet's own time.
 func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 	for name, node := range map[string]*corev1.Node{
-		"Stratos stopped it":                    drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))),
-		"another client started and stopped it": nodeIn(v1alpha1.StateStandby, scalertest.Reporting),
+		"Stratos stopped it":        drained(markedAt(v1alpha1.AnnotationStopIntent, epoch().Add(-time.Minute))),
+		"another client stopped it": nodeIn(v1alpha1.StateStandby, scalertest.Reporting),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, node, nodePool(5, 0))
@@ -353,9 +353,11 @@ func TestToStandbySaysThatTheInstanceIsStopped(t *testing.T) {
 			r.known["i-c"] = instance(provider.InstanceStopped)
 			r.reconcile()
 			n := r.node("c")
-			ready, standby := transition.Condition(n, corev1.NodeReady), transition.Condition(n, v1alpha1.ConditionStandby)
+			ready := transition.Condition(n, corev1.NodeReady)
+			standby := transition.Condition(n, v1alpha1.ConditionStandby)
 			if ready.Status != corev1.ConditionUnknown || !ready.LastHeartbeatTime.Time.Equal(epoch()) {
-				t.Errorf("Ready is %s with heartbeat %v, want Unknown with the kubelet's", ready.Status, ready.LastHeartbeatTime)
+				t.Errorf("Ready is %s with heartbeat %v, want Unknown with the kubelet's",
+					ready.Status, ready.LastHeartbeatTime)
 			}
 			if standby == nil || standby.Status != corev1.ConditionTrue {
 				t.Errorf("condition %+v, want True", standby)

@@ -77,8 +77,8 @@ func isShut(n *corev1.Node) bool {
 
 func mapOps(path string, was, is map[string]string) Patch {
 	var p Patch
-	if was == nil && len(is) > 0 {
-		p = append(p, Op{Op: "add", Path: path, Value: map[string]string{}})
+	if was == nil && len(is) > 0 { // the test keeps what another writer put there meanwhile
+		p = append(p, Op{Op: "test", Path: path}, Op{Op: "add", Path: path, Value: map[string]string{}})
 	}
 	for _, k := range slices.Sorted(maps.Keys(is)) {
 		if old, ok := was[k]; !ok || old != is[k] {

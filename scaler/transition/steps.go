@@ -174,13 +174,12 @@ func Starting(n *corev1.Node, startup []corev1.Taint, claims []types.UID, as str
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, v1alpha1.AnnotationScaleUpStarted, now.UTC().Format(time.RFC3339Nano))
 	setClaims(is, claims)
 	var p Patch
-	if len(n.Annotations) > 0 {
-		p = Patch{testAnnotation(n, v1alpha1.AnnotationUnavailableUntil), testAnnotation(n, v1alpha1.AnnotationInstanceType)}
-	}
 	if kind, ok := n.Labels[corev1.LabelInstanceTypeStable]; ok {
 		p = append(p, Op{Op: "test", Path: "/metadata/labels/" + escape(corev1.LabelInstanceTypeStable), Value: kind})
 	}
-	return append(p, patchFromTo(n, is)...)
+	p = append(p, patchFromTo(n, is)...)
+	// Last, where the patch has given annotations to a Node that had none: a test needs the map.
+	return append(p, testAnnotation(n, v1alpha1.AnnotationUnavailableUntil))
 }
 
 // Claims publishes which pods have claims on the node.

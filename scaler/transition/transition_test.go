@@ -301,6 +301,8 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 	backsOff := apply(t, claimed, StartFailed(claimed, epoch()))
 	running := apply(t, standby, Running(standby, template(), epoch()))
 	stopping := apply(t, running, Stopping(running, v1alpha1.StopEmpty, epoch()))
+	plain := standby.DeepCopy()
+	plain.Annotations = nil
 	tainted := running.DeepCopy()
 	tainted.Spec.Taints = append(tainted.Spec.Taints, taint("person", corev1.TaintEffectNoSchedule))
 	for name, c := range map[string]struct {
@@ -320,6 +322,11 @@ func TestPatchesFailOnANodeThatHasMovedOn(t *testing.T) {
 			func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationUnavailableUntil] = "2026-01-01T00:06:00Z" }, true},
 		"it starts although it backs off": {backsOff, Starting(backsOff, nil, nil, "", epoch()),
 			func(*corev1.Node) {}, false},
+		"a start failed on a Node that had no annotations": {plain, Starting(plain, nil, nil, "", epoch()),
+			func(n *corev1.Node) {
+				n.Annotations = map[string]string{v1alpha1.AnnotationUnavailableUntil: "2026-01-01T00:03:00Z"}
+			}, true},
+		"it has no annotations": {plain, Starting(plain, nil, nil, "", epoch()), func(*corev1.Node) {}, false},
 		"the state is gone": {standby, Starting(standby, nil, nil, "", epoch()),
 			func(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelState) }, true},
 		"it is another Node of that name": {standby, Starting(standby, nil, nil, "", epoch()),
