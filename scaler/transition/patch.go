@@ -52,8 +52,8 @@ func editable(n *corev1.Node) *corev1.Node {
 
 // patchFromTo is the patch from one Node to another, as far as labels, annotations, taints and
 // cordon go. It tests the uid (a Node of the same name may be another one), the state that the step
-// starts from, the claims where it changes them, the taints where it takes some away, and a cordon
-// that it relies upon.
+// starts from, the claims where it changes them, the taints where it takes some away, a cordon that
+// it relies upon, and that there are still no labels or annotations where it writes the first.
 func patchFromTo(was, is *corev1.Node) Patch {
 	p := Patch{{Op: "test", Path: "/metadata/uid", Value: was.UID}}
 	if state, ok := was.Labels[v1alpha1.LabelState]; ok {
@@ -77,7 +77,7 @@ func isShut(n *corev1.Node) bool {
 
 func mapOps(path string, was, is map[string]string) Patch {
 	var p Patch
-	if was == nil && len(is) > 0 { // the test keeps what another writer put there meanwhile
+	if was == nil && len(is) > 0 {
 		p = append(p, Op{Op: "test", Path: path}, Op{Op: "add", Path: path, Value: map[string]string{}})
 	}
 	for _, k := range slices.Sorted(maps.Keys(is)) {
