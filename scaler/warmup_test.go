@@ -69,6 +69,35 @@ func TestAWarmUpThatStopsIncompleteIsTriedOnceMore(t *testing.T) {
 	}
 }
 
+// A cache may be behind the cloud: what the kubelet reported before the stop counts, also where the
+// cloud's answer came first.
+func TestAWarmUpIsNotFailedByACacheThatIsBehind(t *testing.T) {
+	for name, cached := range map[string]*corev1.Node{
+		"the first report is missing": warming(func(n *corev1.Node) { n.Status.Conditions = nil }),
+		"the network is not up":       warming(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, cached, nodePool(5, 1, withStartupTaint))
+			r.sweep(instance(provider.InstanceStopped, minuteOld))
+			live := newRig(t, warming())
+			if err := live.api.Update(t.Context(), live.node("c")); err != nil { // a later version
+				t.Fatal(err)
+			}
+			r.nodes.Live = live.api
+			if again := r.reconcile(); again != 50*time.Millisecond {
+				t.Errorf("queued again after %v, want 50ms", again)
+			}
+			r.want()
+			if got := r.failures("never_ready") + r.failures("incomplete"); got != 0 {
+				t.Errorf("%v warm-ups counted as failed, want none", got)
+			}
+			if said := r.said(); len(said) > 0 {
+				t.Errorf("events %q, want none", said)
+			}
+		})
+	}
+}
+
 // No Stratos was there while the machine warmed up and stopped itself, for longer than the grace
 // period: kube-controller-manager has called the node unreachable, and whether it was Ready is
 // unknown.

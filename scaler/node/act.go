@@ -374,6 +374,11 @@ func (c *Reconciler) beginTerminate(ctx context.Context, g gathered, d lifecycle
 	if drains, err := c.askFirst(ctx, g, d.StopReason); err != nil || !drains {
 		return err
 	}
+	if d.Failure != "" {
+		if _, err := c.currentNode(ctx, g.node); err != nil {
+			return err
+		}
+	}
 	c.noteFailure(&g, d) // before the patch, whose event has the pool launch another
 	if err := c.patch(ctx, g.node, transition.Terminating(g.node, d.StopReason, c.Now())); err != nil {
 		return err

@@ -24,13 +24,9 @@ import (
 // again as often as it is asked for. The Node and its pods are read from the API server: what they
 // have reported until now is recorded.
 func (c *Reconciler) warmAgain(ctx context.Context, g gathered, d lifecycle.Decision) error {
-	n := &corev1.Node{}
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(g.node), n); err != nil {
+	n, err := c.currentNode(ctx, g.node)
+	if err != nil {
 		return err
-	}
-	if n.Labels[v1alpha1.LabelState] != string(g.Node.State) ||
-		n.Annotations[v1alpha1.AnnotationWarmupStarted] != g.node.Annotations[v1alpha1.AnnotationWarmupStarted] {
-		return apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("state changed"))
 	}
 	if g.Node.WarmupStarted.IsZero() {
 		agents, err := c.agentsLive(ctx, g.pool, n)
@@ -48,6 +44,20 @@ func (c *Reconciler) warmAgain(ctx context.Context, g gathered, d lifecycle.Deci
 	c.Inventory.Starting(g.instance.ID, c.Now())
 	c.Poke()
 	return nil
+}
+
+// currentNode reads the Node from the API server, and reports a conflict where that has a later
+// version than the cache: a report that the cache does not show yet must not count as one that
+// never came.
+func (c *Reconciler) currentNode(ctx context.Context, cached *corev1.Node) (*corev1.Node, error) {
+	n := &corev1.Node{}
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(cached), n); err != nil {
+		return nil, err
+	}
+	if n.ResourceVersion != cached.ResourceVersion {
+		return nil, apierrors.NewConflict(corev1.Resource("nodes"), n.Name, fmt.Errorf("changed since it was read"))
+	}
+	return n, nil
 }
 
 // agentsLive reads the network agents of a stopped node, their pods from the API server itself: a
