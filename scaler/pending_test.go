@@ -251,19 +251,23 @@ func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 		pod  *corev1.Pod
 		node *corev1.Node
 		want []string
+		// late: the node is touched an hour later only.
+		late bool
 	}{
-		"a standby node would take it": {unschedulable(needing("1")), standby(), []string{"patch c standby"}},
-		"the node runs":                {unschedulable(needing("1")), nodeIn(v1alpha1.StateRunning), []string{"pool p"}},
-		"it does not fit":              {unschedulable(needing("5")), standby(), nil},
-		"the node rests": {unschedulable(needing("1")), standby(markedAt(v1alpha1.AnnotationUnavailableUntil,
-			epoch().Add(time.Hour))), []string{"pool p"}},
-		"a person keeps the node back": {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationDoNotStart,
-			"true")), []string{"pool p"}},
-		"another replica has a promise": {unschedulable(needing("1")), standby(annotated(v1alpha1.AnnotationClaims, "a")),
-			nil},
-		"it starts no node": {unschedulable(needing("1"), ofDaemonSet), standby(), nil},
-		"its scheduler never asks": {unschedulable(needing("5"),
-			func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), standby(), nil},
+		"a standby node would take it": {pod: unschedulable(needing("1")), node: standby(),
+			want: []string{"patch c standby"}},
+		"the node runs": {pod: unschedulable(needing("1")), node: nodeIn(v1alpha1.StateRunning),
+			want: []string{"pool p"}},
+		"it does not fit": {pod: unschedulable(needing("5")), node: standby()},
+		"the node backs off": {pod: unschedulable(needing("1")), late: true, want: []string{"pool p"},
+			node: standby(markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(time.Hour)))},
+		"a person keeps the node back": {pod: unschedulable(needing("1")), want: []string{"pool p"},
+			node: standby(annotated(v1alpha1.AnnotationDoNotStart, "true"))},
+		"another replica has a promise": {pod: unschedulable(needing("1")),
+			node: standby(annotated(v1alpha1.AnnotationClaims, "a"))},
+		"it starts no node": {pod: unschedulable(needing("1"), ofDaemonSet), node: standby()},
+		"its scheduler never asks": {pod: unschedulable(needing("5"),
+			func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), node: standby()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, c.pod, pool(), c.node)
@@ -276,6 +280,12 @@ func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 					t.Errorf("events %q, demand %v: too early", said, r.demand.Of("p"))
 				}
 			}
+			r.now = r.now.Add(time.Hour)
+			r.look(look)
+			if got := slices.Contains(r.log, "patch c standby"); got != c.late {
+				t.Errorf("touched an hour later: %v, want %v", got, c.late)
+			}
+			r.log = nil
 			r.now = r.now.Add(time.Hour)
 			r.look(look)
 			if slices.Contains(r.log, "patch c standby") {

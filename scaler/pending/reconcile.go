@@ -179,9 +179,9 @@ func (c *Reconciler) followNomination(pod *corev1.Pod) {
 }
 
 // forgotten returns a standby node that would take a pod of the extender's which has no claim. The
-// replica that made its claim may have died before it published that, and the scheduler would not
-// retry the pod for minutes. It does so once for a pod: where the scheduler asks again and nothing
-// starts, it knows a reason that we do not know.
+// replica that made its claim may have died before it published that, or the node backed off when
+// the scheduler asked, which would not retry the pod for minutes. It does so once for a pod: where
+// the scheduler asks again and nothing starts, it knows a reason that we do not know.
 func (c *Reconciler) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	if !slices.Contains(c.Schedulers, pod.Spec.SchedulerName) || decide.MayNotStart(pod) != "" {
 		return "", false
@@ -189,12 +189,17 @@ func (c *Reconciler) forgotten(pod *corev1.Pod) (v1alpha1.NodeName, bool) {
 	key := client.ObjectKeyFromObject(pod)
 	c.mu.Lock()
 	known := c.recalled[key] == pod.UID
-	c.recalled[key] = pod.UID
 	c.mu.Unlock()
 	if known {
 		return "", false
 	}
-	return c.Placer.Startable(pod)
+	node, ok := c.Placer.Startable(pod)
+	if ok { // a node that backs off may be startable later
+		c.mu.Lock()
+		c.recalled[key] = pod.UID
+		c.mu.Unlock()
+	}
+	return node, ok
 }
 
 // recall touches the Node: any event of one has the scheduler ask about all its pending pods again.
