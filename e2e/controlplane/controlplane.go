@@ -22,7 +22,8 @@ type Options struct {
 	Progress io.Writer
 	// Threads is how many threads of each component run Go code at a time; 0 leaves that to Go.
 	Threads int
-	// StartTimeout is how long one component may take to become ready; 0 is 90 s.
+	// StartTimeout is how long one component may take to become ready; 0 is 5 minutes, which only a
+	// component that hangs needs: beside two kind clusters a start has taken more than 90 s.
 	StartTimeout time.Duration
 	// LogDir keeps the logs there after Stop; empty puts them into the data folder, which Stop
 	// removes.
@@ -50,7 +51,7 @@ type Options struct {
 
 func (o Options) startTimeout() time.Duration {
 	if o.StartTimeout == 0 {
-		return 90 * time.Second
+		return 5 * time.Minute
 	}
 	return o.StartTimeout
 }

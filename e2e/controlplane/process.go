@@ -19,7 +19,7 @@ const (
 	// readyInterval is short because every wait of every test's start is rounded up to it.
 	readyInterval = 25 * time.Millisecond
 	// probeTimeout ends a single probe, so that a process that accepts and then hangs is asked again.
-	probeTimeout = 2 * time.Second
+	probeTimeout = 10 * time.Second
 	// logTail is how much of a log an error repeats, in bytes.
 	logTail = 4 << 10
 )
