@@ -30,24 +30,6 @@ func (l *Cluster) Tell(t *testing.T, pool, namespace string, agents client.Match
 	return s
 }
 
-// follow calls see with each event of a watch, until the test ends.
-func (l *Cluster) follow(t *testing.T, list client.ObjectList, see func(watch.Event), options ...client.ListOption) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	events, err := l.Client.Watch(ctx, list, options...)
-	if err != nil {
-		stop()
-		t.Fatal(err)
-	}
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		for event := range events.ResultChan() {
-			see(event)
-		}
-	})
-	t.Cleanup(func() { stop(); events.Stop(); ended.Wait() })
-}
-
 func (s *Story) see(event watch.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,35 +39,13 @@ type NodeTimes struct {
 func (l *Cluster) Record(t *testing.T, namespace, pool string) *Timeline {
 	t.Helper()
 	line := &Timeline{pods: map[types.UID]*PodTimes{}, nodes: map[string]*NodeTimes{}}
-	ctx, stop := context.WithCancel(context.Background())
-	var ended sync.WaitGroup
-	follow := func(list client.ObjectList, see func(watch.Event, time.Time), options ...client.ListOption) {
-		first, err := l.Client.Watch(ctx, list, options...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended.Go(func() {
-			defer first.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case event, open := <-first.ResultChan():
-					if !open {
-						return // the API server ends a watch after half an hour at the earliest
-					}
-					see(event, time.Now())
-				}
-			}
-		})
-	}
-	follow(&corev1.PodList{}, line.seePod, client.InNamespace(namespace))
-	follow(&corev1.NodeList{}, line.seeNode, client.MatchingLabels{v1alpha1.LabelPool: pool})
-	t.Cleanup(func() { stop(); ended.Wait() })
+	l.follow(t, &corev1.PodList{}, line.seePod, client.InNamespace(namespace))
+	l.follow(t, &corev1.NodeList{}, line.seeNode, client.MatchingLabels{v1alpha1.LabelPool: pool})
 	return line
 }
 
-func (line *Timeline) seePod(event watch.Event, now time.Time) {
+func (line *Timeline) seePod(event watch.Event) {
+	now := time.Now()
 	p, ok := event.Object.(*corev1.Pod)
 	if !ok || event.Type == watch.Deleted {
 		return
@@ -87,7 +65,8 @@ func (line *Timeline) seePod(event watch.Event, now time.Time) {
 	}
 }
 
-func (line *Timeline) seeNode(event watch.Event, now time.Time) {
+func (line *Timeline) seeNode(event watch.Event) {
+	now := time.Now()
 	n, ok := event.Object.(*corev1.Node)
 	if !ok {
 		return
