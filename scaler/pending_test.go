@@ -295,6 +295,46 @@ func TestAForgottenPodIsAskedAboutAgain(t *testing.T) {
 	}
 }
 
+// A pod for which only nodes in backoff would start is looked at when the first of these ends. No
+// event of the pod or the node says so.
+func TestAPodIsReconciledAtTheEndOfABackoff(t *testing.T) {
+	backsOff := func(name string, until time.Duration) client.Object {
+		return nodeIn(v1alpha1.StateStandby, func(n *corev1.Node) { n.Name, n.UID = name, types.UID("uid-"+name) },
+			markedAt(v1alpha1.AnnotationUnavailableUntil, epoch().Add(until)))
+	}
+	for name, c := range map[string]struct {
+		nodes []client.Object
+		after time.Duration
+		want  time.Duration
+	}{
+		"no node backs off": {[]client.Object{nodeIn(v1alpha1.StateRunning)}, time.Minute, time.Minute},
+		"for an hour":       {[]client.Object{backsOff("b", time.Hour)}, time.Minute, time.Minute},
+		"the first of two ends in 20 s": {
+			[]client.Object{backsOff("b", time.Hour), backsOff("c", 80*time.Second)}, time.Minute, 20 * time.Second,
+		},
+		"it ends in a moment": {
+			[]client.Object{backsOff("b", 80*time.Second)}, 80*time.Second - time.Millisecond, 100 * time.Millisecond,
+		},
+	} {
+		for _, scheduler := range []string{v1alpha1.SchedulerName, corev1.DefaultSchedulerName} {
+			t.Run(name+"/"+scheduler, func(t *testing.T) {
+				pod := unschedulable(needing("1"), func(p *corev1.Pod) { p.Spec.SchedulerName = scheduler })
+				r := newRig(t, append([]client.Object{pod, nodePool(1, 1, counting(1))}, c.nodes...)...)
+				r.now = epoch().Add(c.after)
+				look := r.looksAfter()
+				at := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}
+				got, err := look.Reconcile(t.Context(), at)
+				if err == nil && got.RequeueAfter == 2*time.Second { // it gave the scheduler a moment first
+					got, err = look.Reconcile(t.Context(), at)
+				}
+				if err != nil || got.RequeueAfter != c.want {
+					t.Errorf("%+v, %v: want another reconcile after %v", got, err, c.want)
+				}
+			})
+		}
+	}
+}
+
 // A scheduler without its extender fails over every pod; the gauge is what an alert can be made of.
 func TestPodsOverWhichTheSchedulerFailsAreCounted(t *testing.T) {
 	failed := func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError }

@@ -20,6 +20,9 @@ type assessment struct {
 	launch, coming bool
 	// zones are those in which a new instance could; none means any.
 	zones []string
+	// startable is when the first standby node that would take the pod ends its backoff; zero where
+	// none backs off.
+	startable time.Time
 }
 
 // assess checks the pod against the pool's nodes as if they were empty, and against a new instance
@@ -33,7 +36,8 @@ func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*
 	serves := never == nil
 	room, warming := serves && pool.Status.Total < pool.Spec.PoolSize, serves && pool.Status.Warmup > 0
 	says := func(near closeness, why string) assessment {
-		return assessment{why: "pool " + pool.Name + why, closeness: near, launch: room, coming: warming, zones: zones}
+		return assessment{why: "pool " + pool.Name + why, closeness: near, launch: room, coming: warming, zones: zones,
+			startable: fits.backsOff.until}
 	}
 	if near, why := unfit(p, fits, never); why != "" { // the state of a pool that the pod does not fit is of no use to it
 		return says(near, ": "+why)
@@ -57,6 +61,17 @@ func assess(judge *cluster.PodFit, p cluster.PoolNodes, o Offer, backsOff func(*
 		return says(withoutRoomNow, fmt.Sprintf(" is at its poolSize of %d and none of its nodes has room", pool.Spec.PoolSize))
 	}
 	return says(withoutRoomNow, " has no standby node with room now")
+}
+
+// startable is when the first of the standby nodes ends its backoff; zero where none backs off.
+func startable(pools []assessment) time.Time {
+	var first time.Time
+	for i := range pools {
+		if at := pools[i].startable; !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
 }
 
 // unfit is why the pod fits neither the nodes of the pool nor, where it has none, a new instance,

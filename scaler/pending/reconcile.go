@@ -270,14 +270,14 @@ func (c *Reconciler) unserved(ctx context.Context, pod *corev1.Pod) (time.Durati
 	}
 	if held, until := c.Placer.HeldBack(pod); held != "" && decide.MayNotStart(pod) == "" && !found.coming {
 		c.refuse(ctx, pod, held)
-		return min(explainAgain, until.Sub(c.Now())), nil
+		return c.againAt(until), nil
 	}
 	if node, ok := c.forgotten(pod); ok {
 		return explainAfter, c.recall(ctx, node)
 	}
 	if found.pool == "" {
 		c.refuse(ctx, pod, found.why)
-		return explainAgain, nil
+		return c.againAt(found.startable), nil
 	}
 	if c.Demand.Add(pod, found.pool, found.zones...) {
 		c.PoolChanged(ctx, found.pool)
@@ -286,7 +286,17 @@ func (c *Reconciler) unserved(ctx context.Context, pod *corev1.Pod) (time.Durati
 		c.say(pod, v1alpha1.ReasonColdLaunch,
 			found.why+": launching a new instance in pool "+string(found.pool)+inWords(found.zones))
 	}
-	return explainAgain, nil
+	return c.againAt(found.startable), nil
+}
+
+// againAt is how soon a pod is reconciled again that may get a standby node at the given time, zero
+// where no time is known. No more than explainAgain later, because that may change; and never 0,
+// which would mean not again.
+func (c *Reconciler) againAt(startable time.Time) time.Duration {
+	if startable.IsZero() {
+		return explainAgain
+	}
+	return min(explainAgain, max(viewAgain, startable.Sub(c.Now())))
 }
 
 // refuse ends the pod's demand and says why. What was said stays remembered, or each look would say
@@ -363,6 +373,9 @@ type finding struct {
 	zones []string
 	// coming: the pool has launched for the pod already, and its instances are warming up.
 	coming bool
+	// startable is when the first standby node that would take the pod ends its backoff; zero where
+	// none backs off.
+	startable time.Time
 }
 
 // why reads what the cluster state has computed of pools and nodes: many pods may be pending, and
@@ -405,7 +418,7 @@ func (c *Reconciler) choose(ctx context.Context, pod *corev1.Pod, pools []cluste
 			coming = pool
 		}
 	}
-	found := finding{why: inOrder(judgedAll), coming: coming != nil}
+	found := finding{why: inOrder(judgedAll), coming: coming != nil, startable: startable(judgedAll)}
 	if at := cmp.Or(coming, cold); at != nil {
 		found.pool, found.zones = v1alpha1.PoolName(at.Name), zones[at]
 	}
