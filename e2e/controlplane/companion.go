@@ -28,7 +28,7 @@ func (c *ControlPlane) NewCompanion(o Companion) *Process {
 		name: o.Name, path: o.Path, args: o.Args, env: o.Env, url: o.URL,
 		logPath: filepath.Join(c.logDir, o.Name+".log"),
 		ready:   c.client.probe(o.URL + o.ReadyPath),
-		timeout: c.options.startTimeout(),
+		timeout: startTimeout,
 	}
 }
 

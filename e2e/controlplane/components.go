@@ -20,7 +20,7 @@ func (c *ControlPlane) newProcess(name, path, scheme, readyPath string, at *port
 		name: name, path: path, args: args, url: url, env: env,
 		logPath: filepath.Join(c.logDir, name+".log"),
 		ready:   c.client.probe(url + readyPath),
-		timeout: c.options.startTimeout(),
+		timeout: startTimeout,
 	}
 }
 

@@ -22,9 +22,6 @@ type Options struct {
 	Progress io.Writer
 	// Threads is how many threads of each component run Go code at a time; 0 leaves that to Go.
 	Threads int
-	// StartTimeout is how long one component may take to become ready; 0 is 5 minutes, which only a
-	// component that hangs needs: beside two kind clusters a start has taken more than 90 s.
-	StartTimeout time.Duration
 	// LogDir keeps the logs there after Stop; empty puts them into the data folder, which Stop
 	// removes.
 	LogDir string
@@ -49,12 +46,9 @@ type Options struct {
 	ControllerManagerArgs []string
 }
 
-func (o Options) startTimeout() time.Duration {
-	if o.StartTimeout == 0 {
-		return 5 * time.Minute
-	}
-	return o.StartTimeout
-}
+// startTimeout is how long one component may take to become ready. Only one that hangs needs it:
+// beside two kind clusters a start has taken more than 90 s.
+const startTimeout = 5 * time.Minute
 
 // folderPrefix names the data folders in the folder for temporary files.
 const folderPrefix = "stratos-controlplane-"
