@@ -17,10 +17,6 @@ import (
 	"github.com/stratos-sh/stratos/provider"
 )
 
-// errWatchEnded: API servers end watches after half an hour at the earliest, so one that ends in
-// the play is part of a failure.
-var errWatchEnded = errors.New("the API server ended a watch")
-
 // observer looks at a rig from outside: as a client of the API server and of the cloud.
 type observer struct {
 	rig      *framework.Rig
@@ -35,19 +31,12 @@ type observer struct {
 func observe(ctx context.Context, r *framework.Rig) (*observer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	o := &observer{rig: r, timeline: newTimeline(), cancel: cancel, broken: make(chan error, 1)}
-	nodes, err := r.Client.Watch(ctx, &corev1.NodeList{})
+	err := errors.Join(o.follow(ctx, &corev1.NodeList{}),
+		o.follow(ctx, &corev1.PodList{}, client.InNamespace(metav1.NamespaceDefault)))
 	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("watch nodes: %w", err)
+		o.stop()
+		return nil, err
 	}
-	pods, err := r.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(metav1.NamespaceDefault))
-	if err != nil {
-		nodes.Stop()
-		cancel()
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	o.watches.Go(func() { o.follow(ctx, nodes) })
-	o.watches.Go(func() { o.follow(ctx, pods) })
 	return o, nil
 }
 
@@ -57,30 +46,21 @@ func (o *observer) stop() {
 }
 
 // follow notes each event with the time at which it arrived.
-func (o *observer) follow(ctx context.Context, w watch.Interface) {
-	defer w.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case event, open := <-w.ResultChan():
-			if !open || event.Type == watch.Error {
-				o.breakOff(ctx, event)
-				return
+func (o *observer) follow(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	see := func(e watch.Event) { o.timeline.take(e, time.Now()) }
+	wait, err := framework.Follow(ctx, o.rig.Client, list, see, options...)
+	if err != nil {
+		return err
+	}
+	o.watches.Go(func() {
+		if err := wait(); err != nil {
+			select {
+			case o.broken <- err:
+			default: // the first one says enough
 			}
-			o.timeline.take(event, time.Now())
 		}
-	}
-}
-
-func (o *observer) breakOff(ctx context.Context, event watch.Event) {
-	if ctx.Err() != nil {
-		return
-	}
-	select {
-	case o.broken <- fmt.Errorf("%w: %v", errWatchEnded, event.Object):
-	default: // the first one says enough
-	}
+	})
+	return nil
 }
 
 // look gathers what the table shows.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -174,30 +173,19 @@ func (b *both) putBack(ctx context.Context) error {
 
 // theirs has the pods wait for Karpenter's nodes, and puts everything back.
 func (b *both) theirs(ctx context.Context, count, round int) (asked, error) {
-	claims, err := b.Client.Watch(ctx, nodeClaims())
+	created, err := b.created(ctx)
 	if err != nil {
 		return asked{}, err
 	}
-	type result struct {
-		at  []time.Time
-		err error
-	}
-	seen, done := make(chan result), make(chan struct{})
-	go func() {
-		at, err := b.created(ctx, claims, done)
-		seen <- result{at, err}
-	}()
 	began, err := env.CreateAll(ctx, b.Client, env.Pods(fmt.Sprintf("karpenter-%d-%d", count, round),
 		env.PlainScheduler, podCPU, count))
 	if err == nil {
 		err = b.AwaitAllBound(ctx, count)
 	}
-	close(done)
-	shown := <-seen
-	if err := errors.Join(err, shown.err); err != nil {
+	at, watched := created()
+	if err := errors.Join(err, watched); err != nil {
 		return asked{}, err
 	}
-	at := shown.at
 	if len(at) < nodesFor(count) {
 		return asked{}, fmt.Errorf("%d NodeClaims were seen, and %d pods are bound", len(at), count)
 	}
@@ -206,30 +194,25 @@ func (b *both) theirs(ctx context.Context, count, round int) (asked, error) {
 	return a, errors.Join(b.RemovePods(ctx), b.removeClaims(ctx))
 }
 
-// created are the times at which new NodeClaims were seen. The API server ends a watch that does
-// not keep up; the next one begins with those that exist.
-func (b *both) created(ctx context.Context, w watch.Interface, done <-chan struct{}) (at []time.Time, err error) {
-	defer func() { w.Stop() }()
-	known := map[string]bool{}
-	for {
-		select {
-		case <-done:
-			return at, nil
-		case e, open := <-w.ResultChan():
-			if !open {
-				if w, err = b.Client.Watch(ctx, nodeClaims()); err != nil {
-					w = watch.NewEmptyWatch()
-					<-done
-					return at, err
-				}
-				continue
-			}
-			if o, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Added && !known[o.GetName()] {
-				known[o.GetName()] = true
-				at = append(at, time.Now())
-			}
+// created follows the NodeClaims. The function that it returns ends that, and gives the times at
+// which new ones were seen.
+func (b *both) created(ctx context.Context) (func() ([]time.Time, error), error) {
+	ctx, stop := context.WithCancel(ctx)
+	var at []time.Time
+	wait, err := framework.Follow(ctx, b.Client, nodeClaims(), func(e watch.Event) {
+		if e.Type == watch.Added {
+			at = append(at, time.Now())
 		}
+	})
+	if err != nil {
+		stop()
+		return nil, err
 	}
+	return func() ([]time.Time, error) {
+		stop()
+		err := wait()
+		return at, err
+	}, nil
 }
 
 // removeClaims deletes all NodeClaims, and waits until Karpenter has let go of them and their Nodes

@@ -2,7 +2,6 @@ package env
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -15,11 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
@@ -259,47 +255,6 @@ func TestViewFollowsEvents(t *testing.T) {
 	v.takeNode(node(v1alpha1.StateRunning, "2", corev1.ConditionTrue), true, at)
 	if v.BoundPods != 0 || len(v.Pods)+len(v.Nodes) != 0 || v.Awake("p") != 0 {
 		t.Errorf("all gone: %+v", v)
-	}
-}
-
-// TestAWatchThatEndsIsResumed: events come in two watches of one list; none is lost, and what is
-// waited for comes.
-func TestAWatchThatEndsIsResumed(t *testing.T) {
-	var versions []string
-	pod := func(name, version string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name,
-			ResourceVersion: version}}
-	}
-	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-		Watch: func(_ context.Context, _ client.WithWatch, list client.ObjectList,
-			options ...client.ListOption) (watch.Interface, error) {
-			w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 5})
-			if _, isPods := list.(*corev1.PodList); !isPods {
-				return w, nil
-			}
-			o := &client.ListOptions{}
-			o.ApplyOptions(options)
-			versions = append(versions, o.Raw.ResourceVersion)
-			switch len(versions) {
-			case 1:
-				w.Add(pod("one", "11"))
-				w.Stop()
-			case 2:
-				w.Add(pod("two", "12"))
-			}
-			return w, nil
-		},
-	})
-	s, err := watchAll(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Await(t.Context(), "both pods", func(v *View) bool { return len(v.Pods) == 2 }); err != nil {
-		t.Error(err)
-	}
-	s.stop()
-	if len(versions) != 2 || versions[1] != "11" {
-		t.Errorf("watches from versions %q, want the second from 11", versions)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,26 +63,22 @@ func watchAll(ctx context.Context, c client.WithWatch) (*Seen, error) {
 	s := &Seen{cancel: cancel, changed: make(chan struct{}), view: View{
 		Pods: map[string]*SeenPod{}, Nodes: map[string]*SeenNode{}, States: map[string]map[v1alpha1.NodeState]int{},
 	}}
-	for _, what := range []followed{
-		{c, func() client.ObjectList { return &corev1.NodeList{} }, client.HasLabels{v1alpha1.LabelPool}},
-		{c, func() client.ObjectList { return &corev1.PodList{} }, client.InNamespace(metav1.NamespaceDefault)},
+	for list, of := range map[client.ObjectList]client.ListOption{
+		&corev1.NodeList{}: client.HasLabels{v1alpha1.LabelPool},
+		&corev1.PodList{}:  client.InNamespace(metav1.NamespaceDefault),
 	} {
-		// The environment is new, so the list is empty; it is there for its version.
-		list := what.list()
-		if err := c.List(ctx, list, what.of); err != nil {
-			cancel()
-			return nil, fmt.Errorf("list %T: %w", list, err)
+		wait, err := framework.Follow(ctx, c, list, func(event watch.Event) { s.take(event, time.Now()) }, of)
+		if err != nil {
+			s.stop()
+			return nil, err
 		}
-		s.watches.Go(func() { s.follow(ctx, what, list.GetResourceVersion()) })
+		s.watches.Go(func() {
+			if err := wait(); err != nil {
+				s.breakOff(err)
+			}
+		})
 	}
 	return s, nil
-}
-
-// followed is what one watch is about.
-type followed struct {
-	client client.WithWatch
-	list   func() client.ObjectList
-	of     client.ListOption
 }
 
 func (s *Seen) stop() {
@@ -91,61 +86,10 @@ func (s *Seen) stop() {
 	s.watches.Wait()
 }
 
-// follow takes every event. The API server ends the watch of a client that is too slow for a
-// moment, which on a busy machine happens; it is resumed at once where it ended, so that no event
-// is lost and none is much later.
-func (s *Seen) follow(ctx context.Context, what followed, version string) {
-	for failures := 0; ctx.Err() == nil; {
-		w, err := what.client.Watch(ctx, what.list(), what.of,
-			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}})
-		if err == nil {
-			failures = 0
-			version, err = s.drink(ctx, w, version)
-			w.Stop()
-		}
-		if failures++; err != nil && (failures > watchTries || apierrors.IsGone(err) || apierrors.IsResourceExpired(err)) {
-			s.breakOff(err)
-			return
-		}
-		if err != nil && Pause(ctx, watchAgain) != nil {
-			return
-		}
-	}
-}
-
-const (
-	// watchTries is how often a watch that fails is tried again in a row, watchAgain how long after.
-	watchTries = 20
-	watchAgain = 250 * time.Millisecond
-)
-
-// drink takes the events of one watch and returns the version of the last.
-func (s *Seen) drink(ctx context.Context, w watch.Interface, version string) (string, error) {
-	for {
-		select {
-		case <-ctx.Done():
-			return version, nil
-		case event, open := <-w.ResultChan():
-			switch {
-			case !open:
-				return version, nil
-			case event.Type == watch.Error:
-				return version, apierrors.FromObject(event.Object)
-			}
-			if o, ok := event.Object.(client.Object); ok {
-				version = o.GetResourceVersion()
-			}
-			if event.Type != watch.Bookmark {
-				s.take(event, time.Now())
-			}
-		}
-	}
-}
-
 func (s *Seen) breakOff(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broken = fmt.Errorf("watch: %w", err)
+	s.broken = err
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

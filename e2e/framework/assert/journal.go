@@ -34,35 +34,27 @@ type Journal struct {
 	mu    sync.Mutex
 	nodes map[string][]Version[*corev1.Node]
 	pods  map[types.UID][]Version[*corev1.Pod]
-	// stop ends its watches.
-	stop context.CancelFunc
+	// stops end its watches.
+	stops []func()
 }
 
 // OpenJournal returns when both watches are set up: what is written from then on is not missed.
 func OpenJournal(t *testing.T, r *framework.Rig) *Journal {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	j := &Journal{nodes: map[string][]Version[*corev1.Node]{}, pods: map[types.UID][]Version[*corev1.Pod]{}, stop: stop}
-	var wg sync.WaitGroup
-	t.Cleanup(wg.Wait) // registered first, so run after the watches are stopped
+	j := &Journal{nodes: map[string][]Version[*corev1.Node]{}, pods: map[types.UID][]Version[*corev1.Pod]{}}
 	for _, list := range []client.ObjectList{&corev1.NodeList{}, &corev1.PodList{}} {
-		w, err := r.Client.Watch(ctx, list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wg.Go(func() {
-			for e := range w.ResultChan() {
-				j.write(e)
-			}
-		})
-		t.Cleanup(w.Stop)
+		j.stops = append(j.stops, Follow(t, r.Client, list, j.write))
 	}
 	return j
 }
 
 // Close ends the journal before the test does, and keeps what is in it: each open one takes in all
 // that is written, which in a test of many rounds took 16 GiB.
-func (j *Journal) Close() { j.stop() }
+func (j *Journal) Close() {
+	for _, stop := range j.stops {
+		stop()
+	}
+}
 
 func (j *Journal) write(e watch.Event) {
 	j.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stratos-sh/stratos/e2e/framework"
@@ -25,24 +26,14 @@ type Lease struct {
 func WatchLease(t *testing.T, r *framework.Rig, namespace, name string, checks ...func(*coordinationv1.Lease)) *Lease {
 	t.Helper()
 	l := &Lease{name: name}
-	w, err := r.Client.Watch(context.WithoutCancel(t.Context()), &coordinationv1.LeaseList{},
-		client.InNamespace(namespace))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	t.Cleanup(wg.Wait)
-	t.Cleanup(w.Stop)
-	wg.Go(func() {
-		for e := range w.ResultChan() {
-			if lease, ok := e.Object.(*coordinationv1.Lease); ok && lease.Name == name {
-				l.see(lease)
-				for _, check := range checks {
-					check(lease)
-				}
+	Follow(t, r.Client, &coordinationv1.LeaseList{}, func(e watch.Event) {
+		if lease, ok := e.Object.(*coordinationv1.Lease); ok && lease.Name == name {
+			l.see(lease)
+			for _, check := range checks {
+				check(lease)
 			}
 		}
-	})
+	}, client.InNamespace(namespace))
 	return l
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -41,6 +42,10 @@ func (l *Cluster) follow(t *testing.T, list client.ObjectList, see func(watch.Ev
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		for event := range events.ResultChan() {
+			if event.Type == watch.Error { // the last one, which no new watch would mend
+				t.Errorf("watch %T: %v", list, apierrors.FromObject(event.Object))
+				continue
+			}
 			see(event)
 		}
 	})

@@ -1,7 +1,6 @@
 package restarts
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/stratos-sh/stratos/crds/v1alpha1"
 	"github.com/stratos-sh/stratos/e2e/framework"
+	"github.com/stratos-sh/stratos/e2e/framework/assert"
 )
 
 // point is a step of Stratos that can be seen from outside. A burst reaches each of them a known
@@ -114,19 +114,8 @@ func openProgress(t *testing.T, r *framework.Rig) (*progress, string) {
 			p.reach(asked)
 		}
 	})
-	var wg sync.WaitGroup
-	t.Cleanup(wg.Wait) // registered first, so run after the watches are stopped
 	for _, list := range []client.ObjectList{&corev1.NodeList{}, &corev1.PodList{}} {
-		w, err := r.Client.Watch(context.WithoutCancel(t.Context()), list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wg.Go(func() {
-			for e := range w.ResultChan() {
-				p.see(e)
-			}
-		})
-		t.Cleanup(w.Stop)
+		assert.Follow(t, r.Client, list, p.see)
 	}
 	cloud, err := url.Parse(r.CloudURL())
 	if err != nil {
