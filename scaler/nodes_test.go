@@ -483,12 +483,15 @@ func TestToRunningTurnsTheConditionAround(t *testing.T) {
 		}
 		return errors.New("down")
 	}
+	r.reconcile() // opens it
+	r.reconcile() // marks it empty
 	if _, err := r.nodes.Reconcile(t.Context(), "i-c"); err == nil {
 		t.Error("the failure is swallowed")
 	}
 	r.statusing = nil
-	r.reconcile() // marks it empty
-	r.reconcile()
+	if got, err := r.nodes.Reconcile(t.Context(), "i-c"); err != nil || got.Priority == nil || *got.Priority != 0 {
+		t.Errorf("%+v, %v: a node that is open keeps its place before those that start", got, err)
+	}
 	standby := transition.Condition(r.node("c"), v1alpha1.ConditionStandby)
 	if standby.Status != corev1.ConditionFalse || !standby.LastTransitionTime.Time.Equal(epoch()) {
 		t.Errorf("condition %+v, want False since now", standby)

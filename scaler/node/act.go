@@ -247,7 +247,7 @@ func (c *Reconciler) toRunning(ctx context.Context, g gathered, d lifecycle.Deci
 		err := c.patch(ctx, n, c.opening(n, &g, d))
 		if err == nil {
 			c.recordStart(g, d)
-			return c.writeRunningConditions(ctx, n)
+			return nil
 		}
 		if !apierrors.IsInvalid(err) {
 			return err

@@ -64,9 +64,9 @@ func (c *Reconciler) writeStandbyConditions(
 	return c.Client.Status().Patch(ctx, is, client.StrategicMergeFrom(n, options...))
 }
 
-// writeRunningConditions turns the condition that writeStandbyConditions wrote. It comes after the
-// patch that opens the node: pods wait for that one, and none for this one. Where it fails, the
-// next reconcile of the running node does it.
+// writeRunningConditions turns the condition that writeStandbyConditions wrote. It is left to the
+// reconcile that the patch brings which opens the node: pods wait for that one, and none for this
+// one.
 func (c *Reconciler) writeRunningConditions(ctx context.Context, n *corev1.Node) error {
 	is := n.DeepCopy()
 	for i := range is.Status.Conditions {
@@ -82,8 +82,8 @@ func (c *Reconciler) writeRunningConditions(ctx context.Context, n *corev1.Node)
 	return nil
 }
 
-// syncCondition makes up for a writeRunningConditions or writeStandbyConditions that failed or died
-// with its process, and for replicas that cancelled the drain without it.
+// syncCondition turns the condition of a node that has opened, and makes up for a
+// writeStandbyConditions that failed or died with its process.
 func (c *Reconciler) syncCondition(ctx context.Context, g gathered) error {
 	switch {
 	case g.Node == nil:

@@ -117,8 +117,8 @@ func (c *Reconciler) Reconcile(ctx context.Context, id v1alpha1.InstanceID) (ctr
 	}
 	d := lifecycle.Decide(g.Observation, now)
 	if d.Action == lifecycle.Wait {
-		return ctrl.Result{RequeueAfter: d.After}, errors.Join(c.repairNode(ctx, g), c.syncCondition(ctx, g),
-			c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
+		return ctrl.Result{RequeueAfter: d.After, Priority: new(0)}, errors.Join(c.repairNode(ctx, g),
+			c.syncCondition(ctx, g), c.syncStateTag(ctx, g), c.syncPulls(ctx, g), c.warnDaemonSets(ctx, g))
 	}
 	if callsCloud(d.Action) {
 		defer c.calling.Add(-1)
@@ -176,7 +176,7 @@ func (c *Reconciler) SetupWithManager(
 	}
 	cache := mgr.GetCache()
 	return errors.Join(
-		ctl.Watch(source.TypedKind(cache, &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(InstancesOfNode))),
+		ctl.Watch(source.TypedKind(cache, &corev1.Node{}, c.enqueueNode())),
 		ctl.Watch(source.TypedKind(cache, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(c.InstancesOfPod))),
 		ctl.Watch(source.TypedChannel(swept, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, id v1alpha1.InstanceID) []v1alpha1.InstanceID {
