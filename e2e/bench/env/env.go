@@ -367,6 +367,9 @@ func sum(states map[v1alpha1.NodeState]int) int {
 type Start struct {
 	At       time.Time
 	Instance v1alpha1.InstanceID
+	// Attempt is the SDK's id of the call and the number of the attempt; "" where the cloud is none of
+	// the SDK's.
+	Attempt string
 }
 
 // Starts are the accepted starts so far, oldest first, and the requests that asked for them,
@@ -385,7 +388,7 @@ func (s *Env) Starts(ctx context.Context) (starts []Start, requests []time.Time,
 		}
 		requests = append(requests, c.At)
 		if c.Err == "" {
-			starts = append(starts, Start{c.At, c.Instance})
+			starts = append(starts, Start{At: c.At, Instance: c.Instance})
 		}
 	}
 	return starts, requests, nil
@@ -403,7 +406,7 @@ func (s *Env) ec2Starts(ctx context.Context) (starts []Start, requests []time.Ti
 		requests = append(requests, q.At)
 		for _, id := range q.Instances {
 			if q.Code == "" {
-				starts = append(starts, Start{q.At, id})
+				starts = append(starts, Start{q.At, id, q.Attempt})
 			}
 		}
 	}

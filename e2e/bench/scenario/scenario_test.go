@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stratos-sh/stratos/e2e/bench/env"
 	"github.com/stratos-sh/stratos/e2e/bench/figures"
 )
 
@@ -165,5 +166,18 @@ func TestBurstRowsJudgeByTheWorst(t *testing.T) {
 	slow := burstTimes{last: 1800 * time.Millisecond, starts: 25, requests: 6, span: time.Second}
 	if got := verdicts(slow, slow, good); got != "missed met met" {
 		t.Errorf("two slow rounds of three: %s", got)
+	}
+}
+
+func TestRepeatedStartsSayByWhichCall(t *testing.T) {
+	at := time.Unix(1000, 0)
+	one, two := env.Start{At: at, Instance: "i-1", Attempt: "a 1"}, env.Start{At: at, Instance: "i-2", Attempt: "a 1"}
+	again := env.Start{At: at.Add(time.Second), Instance: "i-2", Attempt: "a 2"}
+	if got := repeated([]env.Start{one, two}); got != "0 asked for again after the cloud had accepted them" {
+		t.Errorf("none: %s", got)
+	}
+	want := `2 asked for again after the cloud had accepted them (i-2 after 1s: by "a 2" after "a 1")`
+	if got := repeated([]env.Start{one, two, again, again}); got != want {
+		t.Errorf("two: %s, want %s", got, want)
 	}
 }

@@ -58,8 +58,8 @@ type whole struct {
 	// from the first call to the last.
 	starts, calls int
 	span          time.Duration
-	// repeated are how many of the starts were asked for although an earlier call had been accepted.
-	repeated int
+	// repeated says how many of the starts were asked for although an earlier call had been accepted.
+	repeated string
 	// writes are Stratos's to Nodes, questions the requests to /filter.
 	writes, questions int
 	// fast and decided are the shares of the questions that Stratos answered within 5 ms, with their
@@ -187,13 +187,21 @@ func (b *wholeBurst) burst(ctx context.Context, side string) (w whole, err error
 	return w, b.remove(ctx)
 }
 
-// repeated counts the starts of instances that had been started before.
-func repeated(starts []env.Start) int {
-	seen := map[v1alpha1.InstanceID]bool{}
+// repeated counts the starts of instances that had been started before, and says of the first of
+// them in which of the SDK's calls that was.
+func repeated(starts []env.Start) string {
+	before, count, example := map[v1alpha1.InstanceID]env.Start{}, 0, ""
 	for _, s := range starts {
-		seen[s.Instance] = true
+		was, again := before[s.Instance]
+		if before[s.Instance] = s; !again {
+			continue
+		}
+		if count++; count == 1 {
+			later := s.At.Sub(was.At).Round(time.Millisecond)
+			example = fmt.Sprintf(" (%s after %s: by %q after %q)", s.Instance, later, s.Attempt, was.Attempt)
+		}
 	}
-	return len(starts) - len(seen)
+	return fmt.Sprintf("%d asked for again after the cloud had accepted them%s", count, example)
 }
 
 // take reads what the watch has shown, and returns when it showed the first pod.
@@ -279,8 +287,8 @@ func (b *wholeBurst) rows(ours, floor whole) []figures.Row {
 		created, started, bound,
 		seconds("pod created -> bound, p50", floor.waits.Quantile(0.5), ours.waits.Quantile(0.5)),
 		seconds("pod created -> bound, p99", floor.waits.Quantile(0.99), ours.waits.Quantile(0.99)),
-		exactly(b.name()+": starts", ours.starts, need, fmt.Sprintf("%d pods to a node; %d asked for again after the cloud "+
-			"had accepted them", env.NodeCPU, ours.repeated)), calls, writes,
+		exactly(b.name()+": starts", ours.starts, need, fmt.Sprintf("%d pods to a node; %s", env.NodeCPU,
+			ours.repeated)), calls, writes,
 	}
 	if b.asks {
 		rows = append(rows, number("questions", floor.questions, ours.questions), b.answered(floor, ours),

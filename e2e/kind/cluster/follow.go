@@ -42,7 +42,7 @@ func (l *Cluster) follow(t *testing.T, list client.ObjectList, see func(watch.Ev
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		for event := range events.ResultChan() {
-			if event.Type == watch.Error { // the last one, which no new watch would mend
+			if event.Type == watch.Error { // the last one: a new watch would not get further
 				t.Errorf("watch %T: %v", list, apierrors.FromObject(event.Object))
 				continue
 			}
