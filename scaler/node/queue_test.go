@@ -47,6 +47,10 @@ func TestNodesForWhichPodsWaitComeFirst(t *testing.T) {
 		}
 	}
 	events.Create(t.Context(), event.TypedCreateEvent[*corev1.Node]{Object: &corev1.Node{}}, queue) // no instance's yet
+	// Len also takes in what was added last.
+	if queue.Len() != len(nodes) {
+		t.Fatalf("%d instances are queued, want %d", queue.Len(), len(nodes))
+	}
 	var got []v1alpha1.InstanceID
 	for range nodes {
 		id, _ := queue.Get()
