@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,10 +132,13 @@ func TestAStartGoesOnWithoutItsCaller(t *testing.T) {
 	id := string(launched(t, p, testClass(), "one").ID)
 	d.set(id, func(b *box) { b.over(0) })
 	asked, released := make(chan struct{}), make(chan struct{})
+	// A second caller that read the state before the release and comes on after it asks Docker again,
+	// which answers that the container runs.
+	var once sync.Once
 	d.mu.Lock()
 	d.refuse = func(method, path string) *refusal {
 		if strings.HasSuffix(path, "/start") {
-			close(asked)
+			once.Do(func() { close(asked) })
 			<-released
 		}
 		return nil
@@ -146,6 +150,13 @@ func TestAStartGoesOnWithoutItsCaller(t *testing.T) {
 	<-asked
 	if state, err := p.GetInstanceState(t.Context(), id); err != nil || state != provider.InstancePending {
 		t.Errorf("while Docker starts it it is %s, %v", state, err)
+	}
+	n, err := p.existing(t.Context(), id, "start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, other := p.beginStart(n), p.beginStart(n); one != other {
+		t.Error("two callers have a start each")
 	}
 	go func() { second <- p.StartInstance(t.Context(), id) }()
 	cancel()
