@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -90,6 +91,7 @@ func New(o Options) *Cloud {
 	if o.BatchSize == nil {
 		o.BatchSize = func(limiter.Operation, int) {}
 	}
+	o.Config.APIOptions = append(slices.Clone(o.Config.APIOptions), plainBody)
 	c := &Cloud{options: o, index: newIndex(), clusters: newClusters(o), regions: map[regionName]*region{},
 		review: newReview()}
 	if o.Minor != nil {
