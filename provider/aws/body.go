@@ -22,7 +22,7 @@ func plainBody(stack *middleware.Stack) error {
 				if body, canRewind := request.GetStream().(io.ReadSeeker); canRewind {
 					plain, err := request.SetStream(struct{ io.ReadSeeker }{body})
 					if err != nil {
-						return middleware.BuildOutput{}, middleware.Metadata{}, fmt.Errorf("body of the request: %w", err)
+						return middleware.BuildOutput{}, middleware.Metadata{}, fmt.Errorf("request body: %w", err)
 					}
 					in.Request = plain
 				}
